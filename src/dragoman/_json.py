@@ -59,15 +59,18 @@ class LenientNumber(float):
         self.text = text if isfinite(self) else "NaN"
 
 
-def _encode_number(value: object) -> Raw:
-    if isinstance(value, LenientNumber):
+def _encode_odd(value: object) -> object:
+    """Return what is written for a number that keeps its text, and for a subclass of a text or a number."""
+    if isinstance(value, _TOLD_AS_TEXT):
         return Raw(value.text.encode())
+    if isinstance(value, str | int | float):
+        return str.__str__(value) if isinstance(value, str) else value.real
     raise TypeError(f"{type(value).__name__} is no JSON value")
 
 
-_encode = msgspec.json.Encoder(enc_hook=_encode_number).encode
+_encode = msgspec.json.Encoder(enc_hook=_encode_odd).encode
 encode_members: Final[Callable[[dict[str, Raw]], bytes]] = _encode  # with ends of lines between values: no frame's data
-_encode_ordered = msgspec.json.Encoder(decimal_format="number", enc_hook=_encode_number).encode
+_encode_ordered = msgspec.json.Encoder(decimal_format="number", enc_hook=_encode_odd).encode
 
 
 def _one_value_each(members: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -205,8 +208,7 @@ def is_object(text: str) -> bool:
 def repeats_key(text: str) -> bool:
     """Return whether an object in a JSON text, at any depth, has a key twice with different values.
 
-    Readers differ in which of the two counts (RFC 8259, section 4). Every member is looked at; `codec.repeated_keys`
-    has a cheaper first look.
+    Readers differ in which of the two counts (RFC 8259, section 4). `codec.repeated_keys` has a cheaper first look.
     """
     try:
         _told_once.decode(text)
@@ -247,6 +249,7 @@ class Number(str):
     """A JSON number as its own text."""
 
     __slots__ = ()
+    text = property(str.__str__)
 
     def is_integer(self) -> bool:
         """Return whether it has no fraction (5.0 has none)."""
@@ -257,6 +260,7 @@ class Number(str):
         return bool(_decode_any(str(self)) == other)
 
 
+_TOLD_AS_TEXT: Final = (LenientNumber, Number)
 _NUMBER: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 
 
@@ -282,9 +286,7 @@ def decode_exact(text: str) -> Json | Malformed:
 def encode_exact(value: Json, quote: Callable[[str], str] | None = None) -> str:
     """Encode a result of `decode_exact` or `decode_lenient`, or any other JSON value. `quote`: encodes a text."""
     quote = quote or quoted
-    if isinstance(value, Number):
-        return str(value)
-    if isinstance(value, LenientNumber):
+    if isinstance(value, _TOLD_AS_TEXT):
         return value.text
     if isinstance(value, int | float) and not isinstance(value, bool):
         return repr(value)
@@ -420,12 +422,10 @@ def raw_text(value: Raw) -> str:
 
 def has_whole_characters(text: str) -> bool:
     """Return whether a text has no lone surrogate, and so can be encoded."""
-    if not text.isascii():
-        try:
-            text.encode()  # four times as fast as a search
-        except UnicodeEncodeError:
-            return False
-    return True
+    try:
+        return text.isascii() or bool(text.encode())  # four times as fast as a search
+    except UnicodeEncodeError:
+        return False
 
 
 def whole_characters(text: str) -> str:

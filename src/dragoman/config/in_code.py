@@ -8,6 +8,7 @@ from typing import Any, Final, final
 
 import msgspec
 
+from dragoman._json import has_whole_characters
 from dragoman.config.reading import read_document, read_table
 from dragoman.config.settings import Config
 from dragoman.errors import ConfigError
@@ -70,7 +71,8 @@ def laid_over(
         document["providers"] = {**read_table(document, "providers"), only: table}
         if code.api_key is not None:
             keys[only] = code.api_key
-    config = read_document(_plain(document), file=file, environ=environ, home=home)
+    config = read_document(plain_tables(document), file=file, environ=environ, home=home)
+    plain_tables({name: {"api_key": key} for name, key in keys.items()}, "providers")
     secrets = {name: Secret(key) for name, key in keys.items() if key}
     return msgspec.structs.replace(config, keys={**config.keys, **secrets}, only_provider=only)
 
@@ -92,15 +94,24 @@ def _without_keys(providers: object, keys: dict[str, str]) -> dict[str, Any]:
     return out
 
 
-def _plain(value: Any, depth: int = 0) -> Any:
-    """Return tables as a file's reader does: dicts, lists and plain values."""
+def plain_tables(value: Any, where: str = "", depth: int = 0) -> Any:
+    """Return tables as a file's reader does: dicts, lists and plain values.
+
+    Raises:
+        ConfigError: no file can hold one of them; says which.
+    """
     if depth > 32:
-        raise ConfigError("expected tables that are nested less deeply")
+        raise ConfigError(f"{where}: expected tables that are nested less deeply")
     if isinstance(value, Mapping):
         for key in value:
-            if not isinstance(key, str):
-                raise ConfigError(f"expected strings as keys, got {kind_of(key)}")
-        return {key: _plain(inner, depth + 1) for key, inner in value.items()}
+            if not isinstance(key, str) or not has_whole_characters(key):
+                raise ConfigError(f"{where or 'config'}: expected texts in UTF-8 as keys, got {kind_of(key)}")
+        return {
+            str.__str__(key): plain_tables(inner, f"{where}.{key[:80]}" if where else key[:80], depth + 1)
+            for key, inner in value.items()
+        }
     if isinstance(value, list | tuple):
-        return [_plain(inner, depth + 1) for inner in value]
-    return str(value) if isinstance(value, Path) else value
+        return [plain_tables(inner, f"{where}[{place}]", depth + 1) for place, inner in enumerate(value)]
+    if isinstance(value, str | Path) and not has_whole_characters(str(value)):
+        raise ConfigError(f"{where}: expected a text in UTF-8")
+    return str(value) if isinstance(value, Path) else str.__str__(value) if isinstance(value, str) else value

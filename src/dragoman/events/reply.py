@@ -259,6 +259,8 @@ def fold(events: Iterable[Event]) -> Reply:
     Raises:
         UsageError: something is no event, or continues a part that did not begin.
     """
+    if not isinstance(events, Iterable):
+        raise UsageError(f"fold: expected the events of a response, got {kind_of(events)}")
     state = Fold()
     for event in events:
         try:
@@ -273,7 +275,12 @@ def unfold(reply: Reply) -> list[Event]:
 
     All native fields of the response stand in `Start`, as in a decoded whole response: an encoder keeps those that its
     protocol writes at the end.
+
+    Raises:
+        UsageError: it is no reply, or has a part that no answer has.
     """
+    if not isinstance(reply, Reply):
+        raise UsageError(f"unfold: expected a Reply, got {kind_of(reply)}")
     events: list[Event] = [*reply.deviations, Start(reply.id, reply.model, reply.created, reply.native, reply.origin)]
     add = events.append
     for index, part in enumerate(reply.parts):
@@ -296,7 +303,7 @@ def unfold(reply: Reply) -> list[Event]:
             case Media() | Opaque():
                 add(PartEvent(index, part))
             case _:
-                raise ValueError(f"expected a part of an answer, got {type(part).__name__} at parts[{index}]")
+                raise UsageError(f"unfold: expected a part of an answer, got {kind_of(part)} at parts[{index}]")
     for index, failed in enumerate(reply.failed_calls, len(reply.parts)):
         if failed.name:
             add(ToolCallStart(index, failed.id, failed.name))

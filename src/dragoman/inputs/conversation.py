@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import is_
 from typing import Any, Final, TypeAlias, get_args
 
 import msgspec
@@ -112,14 +113,18 @@ def _checked(message: Message, where: str) -> Message:
     parts = tuple([_checked_part(part, f"{where}.parts[{position}]") for position, part in enumerate(given)])
     if message.role == "tool" and not all(isinstance(part, ToolResult | Opaque) for part in parts):
         raise UsageError(f"{where}: expected a ToolResult in a message of role tool; say: Message.tool(call, '…')")
-    return message if parts == given and given is message.parts else msgspec.structs.replace(message, parts=parts)
+    is_as_given = given is message.parts and all(map(is_, parts, given))
+    return message if is_as_given else msgspec.structs.replace(message, parts=parts)
 
 
 def _checked_part(part: Part, where: str) -> Part:
     """Return a caller's part; a result may have been written `ToolResult(call.id, call.name, "21 °C")`."""
     check_made(part, where)
-    if isinstance(part, ToolCall) and not part.name:
-        raise UsageError(f"{where}.name: expected the name of a tool, got an empty string")
+    if isinstance(part, ToolCall):
+        if not part.name:
+            raise UsageError(f"{where}.name: expected the name of a tool, got an empty string")
+        if type(part.arguments) is not str:  # a subclass, which the JSON reader refuses
+            return msgspec.structs.replace(part, arguments=str.__str__(part.arguments))
     if isinstance(part, Media):
         return _checked_media(part, where)
     if not isinstance(part, ToolResult):

@@ -93,7 +93,7 @@ def load_messages(text: str | bytes) -> tuple[Message, ...]:
     """
     if not isinstance(text, str | bytes):
         raise UsageError(f"load_messages: expected the text of dump_messages, got {kind_of(text)}")
-    records = _read_records(text)
+    records = _read_records(str.__str__(text) if isinstance(text, str) else text)
     if isinstance(records, Malformed):
         raise UsageError(f"load_messages: expected the text of dump_messages: {records.problem}")
     try:

@@ -34,7 +34,7 @@ def wrong_value(
     where += _with_names(path, table, read, str(problem))
     if said.startswith(_ENUM):
         words = _choices(_found(kind, path), of_keys=place.startswith(_KEY))
-        return ConfigError(f"{where}: expected {words}, got {said[len(_ENUM) :]}")
+        return ConfigError(f"{where}: expected {words}, got {_clipped(said[len(_ENUM) :])}")
     if said.startswith(_UNKNOWN):
         known = (field.encode_name for each in _found(kind, path) for field in getattr(each, "fields", ()))
         return ConfigError(f"{where}.{said[len(_UNKNOWN) :].strip('`')}: unknown key{listed(known)}")
@@ -42,6 +42,10 @@ def wrong_value(
     pieces[1::2] = (" or ".join(_WORDS.get(word, word) for word in piece.split(" | ")) for piece in pieces[1::2])
     words = "".join(pieces)
     return ConfigError(f"{where}: {words[:1].lower()}{words[1:]}")
+
+
+def _clipped(word: str) -> str:
+    return word if len(word) <= _SHOWN else f"{word[: _SHOWN - 1]}…"
 
 
 def _with_names(path: str, table: Table, read: Callable[[Table], object], problem: str) -> str:

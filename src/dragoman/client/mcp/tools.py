@@ -23,6 +23,7 @@ from dragoman.client.mcp.session import (
     require_package,
 )
 from dragoman.config import McpServer, read_mcp_server
+from dragoman.config.in_code import plain_tables
 from dragoman.deviations import clip
 from dragoman.errors import ConfigError, McpFailed, UsageError
 from dragoman.inputs.keywords import wrong
@@ -48,7 +49,9 @@ def read_servers(value: object) -> dict[str, McpServer]:
             raise wrong("mcp", "tables by name, as {'files': {'command': ['…']}}", table)
         try:
             where = f"mcp.{name[:40]}"
-            servers[name] = table if isinstance(table, McpServer) else read_mcp_server(table, where)
+            servers[name] = (
+                table if isinstance(table, McpServer) else read_mcp_server(plain_tables(table, where), where)
+            )
         except ConfigError as problem:
             raise UsageError(str(problem)) from None
     return servers

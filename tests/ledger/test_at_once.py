@@ -42,25 +42,6 @@ def in_a_loop(work: Callable[[], object], new_loop: Callable[[], asyncio.Abstrac
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
-def test_answers_and_failures_are_those_of_the_thread(
-    database: Any, new_loop: Callable[[], asyncio.AbstractEventLoop]
-) -> None:
-    def ask() -> None:
-        for statement, values in (
-            ("SELECT $1::int, $2::text[]", (7, ["a", "ä"])), ("SELECT generate_series(1, 100000), repeat('x', 50)", ()),
-            ("SELECT 1 WHERE false", ()), ("SELECT NULL::bigint", ()), ("SELECT repeat('y', 3000000)", ()),
-        ):  # fmt: skip
-            assert database.fetch(statement, *values) == database.do(lambda one: one.fetch(statement, *values))  # noqa: B023
-        for statement in ("SELECT 1 / 0", "SELECT nothing", "SELECT $1::bigint"):
-            with pytest.raises(CountersAway):
-                database.fetch(statement, *([2**70] if "$" in statement else []))
-        assert database.fetch(_PROCESS) == process  # none of them ended the connection
-
-    process = database.fetch(_PROCESS)
-    in_a_loop(ask, new_loop)
-
-
-@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_one_text_is_that_of_the_driver(
     database: Any, new_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:  # fmt: skip

@@ -46,10 +46,7 @@ class Database:
         Raises:
             CountersAway: no answer came in time. The work may have been done nevertheless.
         """
-        try:
-            return self._aside.do(partial(self._work, work))
-        except (StoreAway, Refused) as problem:  # numbers beyond 64 bits are refused: nothing more is admitted
-            raise CountersAway(str(problem)) from None
+        return self._done(partial(self._work, work))
 
     def close(self) -> None:
         """Close the connection; the next call opens a new one."""
@@ -57,30 +54,26 @@ class Database:
 
     def fetch(self, statement: str, *values: object) -> list[tuple[Any, ...]]:
         """Return all rows of a statement. Raises as `do`."""
-
-        return self._on_the_spot(Connection.fetch, Connection.fetch_at_once, statement, values)
+        return self.do(lambda connection: connection.fetch(statement, *values))
 
     def ask(self, statement: str, *values: object) -> str:
-        """Return the single text of a statement that is run often. Raises as `do`."""
-        return self._on_the_spot(Connection.ask, Connection.ask_at_once, statement, values)
+        """Return the single text of a statement that is run often: in the caller's thread. Raises as `do`."""
+
+        def at_once(seconds: float) -> AtOnce[str]:
+            connection = self._connection
+            if connection is None or not (self._is_ready and connection.is_open):
+                return work
+            return connection.ask_at_once(seconds, statement, *values)
+
+        work = partial(self._work, lambda connection: connection.ask(statement, *values))
+        return self._done(work, at_once)
 
     # ------------------------------------------------------------ inside
 
-    def _on_the_spot(
-        self, ask: Callable[..., _T], ask_at_once: Callable[..., AtOnce[_T]], statement: str, values: tuple[object, ...]
-    ) -> _T:
-        def work(connection: Connection) -> _T:
-            return ask(connection, statement, *values)
-
-        def at_once(seconds: float) -> AtOnce[_T]:
-            connection = self._connection
-            if connection is None or not (self._is_ready and connection.is_open):
-                return partial(self._work, work)
-            return ask_at_once(connection, seconds, statement, *values)
-
+    def _done(self, work: Callable[[], _T], at_once: Callable[[float], AtOnce[_T]] | None = None) -> _T:
         try:
-            return self._aside.do(partial(self._work, work), at_once=at_once)
-        except (StoreAway, Refused) as problem:
+            return self._aside.do(work, at_once=at_once)
+        except (StoreAway, Refused) as problem:  # numbers beyond 64 bits are refused: nothing more is admitted
             raise CountersAway(str(problem)) from None
 
     def _work(self, work: Callable[[Connection], _T]) -> _T:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Final, NamedTuple, NoReturn
 from urllib.parse import unquote, urlsplit
 
 from dragoman.errors import MissingExtra
@@ -51,10 +51,6 @@ _READ_SIZE: Final = 65_536
 #: no column, or no index.
 _RULE, _COLLIDED = "23", "40"
 _VALUES: Final = ("22", "54")
-
-
-#: All rows of a statement, alone in a tuple.
-Fetched: TypeAlias = tuple[list[tuple[Any, ...]]]
 
 
 class StoreCollided(StoreAway):
@@ -126,41 +122,17 @@ class Connection:
         """Return all rows. Raises as `execute`."""
         return [tuple(row) for row in self._do(self._opened().fetch(statement, *values))]
 
-    def fetch_at_once(
-        self, seconds: float, statement: str, *values: object
-    ) -> Fetched | Callable[[], list[tuple[Any, ...]]]:
-        """As `fetch` for an open connection, from a thread whose event loop stands still meanwhile.
-
-        If the answer does not come within `seconds`, or is an error, return a function that gets it. Call that in
-        another thread.
-        """
-        connection = self._opened()
-        transport, protocol = connection._transport, connection._protocol
-        if not isinstance(self._loop, asyncio.SelectorEventLoop) or transport.get_extra_info("sslcontext") is not None:
-            return partial(self.fetch, statement, *values)  # what is read is not what the driver is to be told
-        descriptor = transport.get_extra_info("socket").fileno()
-        work, until = connection.fetch(statement, *values), time.monotonic() + seconds
-        try:
-            while True:
-                waiter = work.send(None)
-                while not waiter.done():
-                    is_there = _is_readable(descriptor, until - time.monotonic())
-                    data = os.read(descriptor, _READ_SIZE) if is_there else b""
-                    if not data:  # at its end the loop finds the same, and ends the connection
-                        return partial(self._finish, work, waiter)
-                    protocol.data_received(data)
-        except StopIteration as done:
-            return ([tuple(row) for row in done.value],)
-        except Exception as problem:
-            return partial(self._fail, problem)
-
     def ask(self, statement: str, *values: object) -> str:
         """Return the single text of a statement. Raises as `execute`."""
         [(text,)] = self.fetch(statement, *values)
         return str(text)
 
     def ask_at_once(self, seconds: float, statement: str, *values: object) -> tuple[str] | Callable[[], str]:
-        """As `ask`, under the conditions of `fetch_at_once`, without the driver. For statements that are run often."""
+        """As `ask`, from a thread whose event loop stands still meanwhile, without the driver: for what is run often.
+
+        If the answer does not come within `seconds`, or is an error, return a function that gets it. Call that in
+        another thread.
+        """
         if (prepared := self._prepared.get(statement)) is None:
             return partial(self._ask_first, statement, values)
         question, answer = render_question(prepared.name, values), Answer()
@@ -261,10 +233,6 @@ class Connection:
             raise TimeoutError
         return task.result()
 
-    def _finish(self, work: Any, waiter: asyncio.Future[Any]) -> list[tuple[Any, ...]]:
-        """Await the rest of what `fetch_at_once` began. Raises as `execute`."""
-        return [tuple(row) for row in self._do(_resumed(work, waiter))]
-
     def _ask_first(self, statement: str, values: tuple[object, ...]) -> str:
         connection = self._opened()
         transport = connection._transport
@@ -334,21 +302,6 @@ async def _end_tasks() -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, asyncio.sleep(0), return_exceptions=True)  # the end of the connection is heard, too
-
-
-async def _resumed(work: Any, waiter: asyncio.Future[Any]) -> Any:
-    while True:
-        await asyncio.wait((waiter,))
-        try:
-            waiter = work.send(None)
-        except StopIteration as done:
-            return done.value
-
-
-def _is_readable(descriptor: int, seconds: float) -> bool:
-    poll = select.poll()
-    poll.register(descriptor, select.POLLIN)
-    return bool(poll.poll(max(seconds, 0.0) * 1000))
 
 
 def _encode_id(id: bytes) -> bytes:

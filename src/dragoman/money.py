@@ -41,8 +41,8 @@ def correction_from_usd(usd: Decimal) -> int | None:
 
 def bounded_usage(usage: Usage) -> Usage:
     """Return a usage in which impossible figures (negative, 2⁴⁰ tokens and more) are unknown."""
-    input, output, read, write = usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0
-    if 0 <= input | output | read | write | (usage.reasoning or 0) < MOST_TOKENS:  # a power of two, so each of them is
+    bits = (usage.input or 0) | (usage.output or 0) | (usage.cache_read or 0) | (usage.cache_write or 0)
+    if 0 <= bits | (usage.reasoning or 0) < MOST_TOKENS:  # a power of two, so each of them is
         return usage
     figures = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
     return Usage(*[each if each is not None and 0 <= each < MOST_TOKENS else None for each in figures])

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.gateway import attempt_bounds
 from dragoman.gateway.attempt_bounds import bound_of
 from dragoman.protocols import PROTOCOLS
 from profiles import examples
@@ -92,3 +93,29 @@ def test_a_hidden_name_bounds_nothing() -> None:
         bound = bound_of(body, limits, max_output=LONGEST, context=1_000_000)
         assert (bound.input or 0) - len(body) >= 1_000_000 > (usual.input or 0), key
         assert (bound.output or 0) >= 1_024 * LONGEST, key
+
+
+def test_a_part_with_a_hidden_type_reads_all_that_the_model_can() -> None:
+    """A letter of a type may be written as an escape too: pages behind an address have no byte in the request."""
+    limits = PROTOCOLS["anthropic-messages"].output_limits
+    for kind in ("document", "\\u0064ocument", "doc\\u0075ment", "im\\u0061ge", "input\\u005ffile"):
+        body = b'{"max_tokens":5,"messages":[{"type" : "%b","source":{"type":"url","url":"a"}}]}' % kind.encode()
+        bound = bound_of(body, limits, max_output=LONGEST, context=1_000_000)
+        assert (bound.input or 0) - len(body) >= 1_000_000, kind
+    usual = b'{"max_tokens":5,"messages":[{"type":"text","text":"a\\u0062\\u0026"}]}'
+    assert bound_of(usual, limits, max_output=LONGEST, context=1_000_000).input < 1_000_000  # type: ignore[operator]
+
+
+PIECES = (
+    '"', "image", "image_url", "images", "input_", "input_audio", "inline_data", "inlineData", "file", "file_id", "_id",
+    "document", "video_url", "video", "conversation", "cached_content", "cachedContent", "previous_response_id",
+    "prompt", "type", ":", " ", "{", "id", "version", "n", "text",
+)  # fmt: skip
+
+
+@settings(max_examples=examples(2_000), deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(PIECES), st.sampled_from(PIECES).map('"{}"'.format)), max_size=8))
+def test_the_first_look_passes_over_nothing(pieces: list[str]) -> None:
+    body = "".join(pieces).encode()
+    if attempt_bounds._MEDIA.search(body) or attempt_bounds._ELSEWHERE.search(body):
+        assert attempt_bounds._SPECIAL.search(body), body

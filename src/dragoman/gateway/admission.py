@@ -36,6 +36,8 @@ from dragoman.types import Usage
 _SOON: Final = 1.0
 #: What the last part of an address has where texts are turned into vectors.
 _EMBEDS: Final = "embed"
+#: Of an attempt that no quota charges.
+_NO_COSTS: Final = (0, 0, 0, 0, 1)
 
 
 class Admission:
@@ -123,8 +125,9 @@ class RequestLimits:
         """Reserve what an attempt may cost. Raises `NotAsked`: a quota refuses it."""
         admission = self._admission
         charges = admission.accounts.of_request(self._scopes, route, target.name, time.time())
-        self.apart, costs = self._costs(charges, target, outgoing) if charges.costly else (NOTHING_APART, ())
-        budgets, row, amounts = admission.budgets, charges.row, charges.ones + costs
+        costly = charges.costly
+        self.apart, costs = self._costs(charges, target, outgoing) if costly else (NOTHING_APART, _NO_COSTS)
+        budgets, row, amounts = admission.budgets, charges.row, charges.pick(costs)
         if self._begun:
             begun = {need.charge.account for need in self._begun}
             once = tuple([need for need in charges.once if need.charge.account not in begun])
@@ -135,13 +138,14 @@ class RequestLimits:
         if refusal is not None:
             raise NotAsked(told(refusal))
         self._begun += once
-        if costs:
+        if costly:
             self._row, self.amounts = row, amounts
         while budgets.reached:
             charge = budgets.reached.pop()
             admission.alert(charge, budgets.total(charge))
 
     def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> tuple[Apart, tuple[int, ...]]:
+        """Return the reservation, and what `Charges.pick` picks from."""
         body, known = outgoing.body, target.limits
         answers = (
             _EMBEDS not in (url := outgoing.url.lower()) or _EMBEDS not in url.partition("?")[0].rpartition("/")[2]
@@ -154,12 +158,12 @@ class RequestLimits:
         if most is None:
             _check_priced(charges, target, most, most)
         cost = most or 0
-        amounts = tuple([cost if part == MOST_COST else tokens for _, part in charges.costly])
         has_usd, has_tokens = charges.has_usd, charges.has_tokens
         reserved, expected, reserved_tokens = cost if has_usd else None, most if has_usd else None, None
         if has_tokens:
             reserved_tokens = tokens
-        return Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens), amounts
+        apart = Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens)
+        return apart, (cost, 0, tokens, 0, 1)
 
     def _expected(
         self, charges: Charges, target: Target, usual: Usage, most: int | None, tokens: int
@@ -171,7 +175,7 @@ class RequestLimits:
         likely, usual_tokens = self._admission.bound(target, usual), (usual.input or 0) + (usual.output or 0)
         if most is None or likely is None:
             _check_priced(charges, target, most, likely)
-        amounts = (most or 0, likely or 0, tokens, usual_tokens)
+        amounts = (most or 0, likely or 0, tokens, usual_tokens, 1)
         reserved = expected = reserved_tokens = None
         if charges.has_usd:
             reserved, expected = max(amounts[MOST_COST], amounts[LIKELY_COST]), most
@@ -181,9 +185,9 @@ class RequestLimits:
             reserved_tokens = max(tokens, usual_tokens)
         elif LIKELY_TOKENS in charges.parts:
             reserved_tokens = usual_tokens
-        costs = tuple([amounts[part] for _, part in charges.costly])
         has_usd, has_tokens = charges.has_usd, charges.has_tokens
-        return Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens), costs
+        apart = Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens)
+        return apart, amounts
 
     def charged(self, nano: int | None, tokens: int, *, may_go_on: bool) -> tuple[int | None, int]:
         """Return what an answered attempt is charged.

@@ -31,12 +31,17 @@ _ELSEWHERE: Final = re.compile(
     rb'file_?(?:id|[uU]ri|url|[dD]ata)"\s*:\s*"|'
     rb'pr(?:evious_response_id"\s*:\s*"|ompt"\s*:\s*\{\s*"(?:id|version|variables)"))'
 )
+#: How each of both begins: most requests have none of them, so one look takes the place of two.
+_SPECIAL: Final = re.compile(
+    rb'"(?:file|i(?:mage|nput_|nline)|conversation"|cached|document"|video|previous_response_id"|prompt")'
+)
 #: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
 _WIDEST: Final = 2_097_152
 #: What such a key has. An expression finds several bytes faster than the methods of `bytes`, which find one faster.
 _ESCAPE: Final = re.compile(rb"\\u00")
-#: A key in which a letter is written as an escape: only who hides it from a look at the bytes writes so.
-_HIDDEN: Final = re.compile(rb'(?<!\\)"[^"\\]{0,64}\\u00[2-7][^"]{0,64}"\s*:')
+#: A key, or the name of a part's type, in which a letter is written as an escape: only who hides it from a look at the
+#: bytes writes so.
+_HIDDEN: Final = re.compile(rb'(?<!\\)"[^"\\]{0,64}\\u00[2-7][^"]{0,64}"\s*:|"type"\s*:\s*"[^"\\]{0,64}\\u00[2-7]')
 #: The longest answer where neither the request nor the catalogue says one: no model is known that says more.
 _LONGEST: Final = 131_072
 #: Bytes of a token of usual text, and tokens of a usual answer.
@@ -66,10 +71,12 @@ def bound_of(
         max_output, context: the model's limits in tokens, or None.
         answers: a text comes back; for embeddings none does.
     """
-    media = len(_MEDIA.findall(body))
+    is_special = _SPECIAL.search(body) is not None
     is_hidden = b"\\" in body and _ESCAPE.search(body) is not None and _HIDDEN.search(body) is not None
-    size = len(body) + _ADDED + media * _MEDIUM
-    if is_hidden or _ELSEWHERE.search(body) is not None:
+    size = len(body) + _ADDED
+    if is_special:
+        size += len(_MEDIA.findall(body)) * _MEDIUM
+    if is_hidden or (is_special and _ELSEWHERE.search(body) is not None):
         size += context or _WIDEST
     output = _longest(max_output) * _MOST_COPIES if is_hidden else _output(body, limits, max_output)
     return Usage(input=size, output=output if answers else 0)
@@ -116,7 +123,7 @@ def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw])
             found = inner.get(name) if type(inner) is dict else None
         if found is None:
             continue
-        if len(_quoted(way[-1]).findall(body)) > 1 and repeats_key(body):  # as `_is_once`
+        if not _is_once(body, way[-1]):
             return 0
         text = bytes(found)
         if not text.isdigit() or len(text) > _MOST_DIGITS:
@@ -132,13 +139,13 @@ def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw])
 
 
 @cache
-def _quoted(name: str) -> re.Pattern[bytes]:
-    return re.compile(re.escape(b'"%b"' % name.encode()))
+def _quoted(name: str) -> bytes:
+    return b'"%b"' % name.encode()
 
 
 def _is_once(body: bytes, name: str) -> bool:
     """Return whether no object repeats the name."""
-    return len(_quoted(name).findall(body)) <= 1 or not repeats_key(body)
+    return body.count(_quoted(name)) <= 1 or not repeats_key(body)
 
 
 def _copies(body: bytes, name: str, text: Raw) -> int:

@@ -49,6 +49,7 @@ class Aside:
             if self._pending is not None and not self._pending.done():
                 raise CountersAway("no answer yet")
             if at_once is not None and (self._last is None or self._last.done()):
+                self._last = None
                 found = at_once(self.patience)
                 if isinstance(found, tuple):
                     (answer,) = found

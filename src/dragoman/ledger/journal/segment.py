@@ -62,21 +62,19 @@ class Segment:
 
     def write(self, record: bytes) -> None:
         """Write a record's frame behind the last one. Raises OSError: what stands there now is not known."""
-        head, window, left = head_of(record), self._window, self.left
-        size = OVERHEAD + len(record)
-        if window is not None:
-            place = self._behind - left
-            if place + size > self._mapped:
-                window = self._map()
-                if window is None:
-                    return self.write(record)
-                place = self._behind - left
-            body = place + OVERHEAD
-            window[body : place + size] = record
-            window[place:body] = head  # last, so that who is killed meanwhile leaves no frame
-        else:
+        head, window, place = head_of(record), self._window, self._behind - self.left
+        body = place + OVERHEAD
+        end = body + len(record)
+        if window is None:
             self._put(head + record)
-        self.left = left - size
+        elif end > self._mapped:
+            self._map()
+            self.write(record)
+            return
+        else:
+            window[body:end] = record
+            window[place:body] = head  # last, so that who is killed meanwhile leaves no frame
+        self.left = self._behind - end
 
     def is_good(self) -> bool:
         """Return whether the file is still found by its name, with what was set apart. Raises OSError."""

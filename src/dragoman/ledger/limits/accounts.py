@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Final, final
 
 import msgspec
@@ -56,7 +57,8 @@ class Need(msgspec.Struct, frozen=True, gc=False):
 
 
 #: What an attempt sets apart of an account: the most that it may cost, what it will likely cost; the same of tokens.
-MOST_COST, LIKELY_COST, MOST_TOKENS, LIKELY_TOKENS = range(4)
+#: Behind them, what the client's request takes of what counts it once.
+MOST_COST, LIKELY_COST, MOST_TOKENS, LIKELY_TOKENS, ONE = range(5)
 
 
 @final
@@ -67,6 +69,7 @@ class Row(msgspec.Struct, eq=False):
         charges: one for each account.
         used, costly: the places of what is spent at once (requests), and of what an attempt reserves.
         balances, turn: their balances as they were found last, and when (`Budgets`).
+        until: when the first of their leases ended then. None ends before, unless it has no ceiling.
     """
 
     charges: tuple[Charge, ...]
@@ -74,6 +77,7 @@ class Row(msgspec.Struct, eq=False):
     costly: tuple[int, ...]
     balances: tuple[Balance, ...] = ()
     turn: int = -1
+    until: float = 0.0
 
     def needs(self, amounts: Sequence[int]) -> list[Need]:
         """Return the same with these amounts, one by one."""
@@ -91,7 +95,7 @@ class Charges(msgspec.Struct, frozen=True):
         once: charges for the client's request.
         costly: charges for each attempt, and what it reserves.
         row: the accounts of both.
-        ones: what the client's request takes of each account of `once`.
+        pick: returns what is taken of each account of `row`, from the four kinds of amounts and a 1 behind them.
         parts: which of the four kinds there are.
         has_usd, has_tokens: the request's bound of cost or tokens is needed.
         expects: its likely cost is needed.
@@ -102,7 +106,7 @@ class Charges(msgspec.Struct, frozen=True):
     once: tuple[Need, ...]
     costly: tuple[tuple[Charge, int], ...]
     row: Row
-    ones: tuple[int, ...]
+    pick: Callable[[Sequence[int]], tuple[int, ...]]
     parts: frozenset[int]
     has_usd: bool
     has_tokens: bool
@@ -200,7 +204,7 @@ def _sorted_out(charges: list[Charge]) -> Charges:
         once,
         costly,
         row,
-        (1,) * len(once),
+        _picker([*(ONE for _ in once), *(part for _, part in costly)]),
         parts,
         MOST_COST in parts,
         MOST_TOKENS in parts,
@@ -209,6 +213,10 @@ def _sorted_out(charges: list[Charge]) -> Charges:
         max((charge.since for charge in charges), default=float("-inf")),
         min((charge.until for charge in charges), default=float("inf")),
     )
+
+
+def _picker(parts: Sequence[int]) -> Callable[[Sequence[int]], tuple[int, ...]]:
+    return itemgetter(*parts) if len(parts) > 1 else lambda amounts: tuple([amounts[part] for part in parts])
 
 
 def _part(quota: Quota) -> int:

@@ -105,22 +105,27 @@ class Budgets:
 
         Those that are below the ceilings of their leases need no further look, and no look for their lines.
         """
-        if row.turn == self._turn and not self.has_ended:
-            now, balances = self._now(), row.balances
+        if row.turn == self._turn and self._now() < row.until and not self.has_ended:
+            balances = row.balances
             for balance, amount in zip(balances, amounts, strict=True):
-                if balance.spent + balance.reserved + amount > balance.ceiling or now >= balance.until:
+                reserved = balance.reserved + amount
+                if balance.spent + reserved > balance.ceiling:
                     break
+                balance.reserved = reserved
+                balance.is_idle = False
             else:
-                for balance, amount in zip(balances, amounts, strict=True):
-                    balance.reserved += amount
-                    balance.is_idle = False
                 for place in row.used:
-                    balances[place].reserved -= amounts[place]
-                    balances[place].spent += amounts[place]
+                    amount, balance = amounts[place], balances[place]
+                    balance.reserved -= amount
+                    balance.spent += amount
                 return None
+            for done, amount in zip(balances, amounts, strict=True):
+                if done is balance:
+                    break
+                done.reserved -= amount
         refusal = self.admit(row.needs(amounts))
-        row.balances = tuple([self._line_of(charge).balance for charge in row.charges])
-        row.turn = self._turn
+        row.balances = balances = tuple([self._line_of(charge).balance for charge in row.charges])
+        row.turn, row.until = self._turn, min([each.until for each in balances], default=math.inf)
         return refusal
 
     def settle_row(self, row: Row, amounts: Sequence[int], nano: int, tokens: int) -> None:
@@ -161,7 +166,8 @@ class Budgets:
             balance.reserved += need.amount
             if line.others + balance.spent + balance.reserved >= line.alert_at:
                 self.reached.append(line.charge)
-            line.raise_ceiling()
+            if balance.ceiling < 0:  # no call has just raised it
+                line.raise_ceiling()
         for need in needs:
             if need.is_used:
                 self.settle(need, need.amount)

@@ -44,7 +44,8 @@ class Line(msgspec.Struct):
     def raise_ceiling(self) -> None:
         """Let the lease be used without a further look, until it ends, an alert is near, or the limit is."""
         balance = self.balance
-        balance.ceiling = -1 if balance.is_tight else min(balance.held, self.alert_at - self.others - 1)
+        is_looked_at = balance.is_tight or not balance.until
+        balance.ceiling = -1 if is_looked_at else min(balance.held, self.alert_at - self.others - 1)
 
     def is_due(self, now: float, *, is_shared: bool) -> bool:
         """Return whether the counters may know less than the worker uses, for too long.

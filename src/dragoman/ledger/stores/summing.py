@@ -82,7 +82,8 @@ class Sums:
         _add(self.used, _group(first.intent, first.settlement), (cost, unpriced, input, output, *others, len(nano)))
         if first.intent.accounts:
             tokens = input + output
-            if any(each is not None for each in batch.column("charged_tokens")):
+            charged = batch.column("charged_tokens")
+            if charged.count(None) < len(charged):
                 tokens = sum([row.settlement.tokens for row in batch.rows if row.settlement is not None])
             for account in first.intent.accounts:
                 _add(self.charged, (account, first.holder), (cost, tokens))
@@ -99,7 +100,7 @@ def _add(sums: dict[_Key, Sequence[int]], key: _Key, more: Sequence[int]) -> Non
 def _sum(figures: Sequence[Any]) -> int:
     """Return the sum of what is known."""
     known = total(figures)
-    return sum([each or 0 for each in figures]) if known is None else known
+    return sum(filter(None, figures)) if known is None else known
 
 
 def _hour(started: int) -> int:

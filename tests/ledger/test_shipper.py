@@ -366,6 +366,29 @@ def test_one_a_folder_and_another_takes_its_place(folder: LedgerFolder) -> None:
     assert FileLock(folder.shipper_lock).take()
 
 
+def test_who_waits_for_anothers_end_ends_with_its_gateway(
+    folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each start of a gateway that was killed left a process behind while another gateway of the folder lived."""
+    monkeypatch.setattr("dragoman.ledger.shipper._PAUSES", (0.01, 0.01))
+    folder.root.mkdir(parents=True, exist_ok=True)
+    others = FileLock(folder.shipper_lock)
+    assert others.take()
+    for takes in (False, True):
+        ended, parent = os.pipe()
+        shipper = Shipper(folder, SqliteStore(folder.root), batch=8)
+        thread = threading.Thread(target=shipper.run, kwargs={"parent": ended}, daemon=True)
+        thread.start()
+        if takes:
+            others.give_back()
+            wait_for(lambda shipper=shipper: shipper.has_begun)
+        os.close(parent)
+        thread.join(20)
+        assert not thread.is_alive(), takes
+        os.close(ended)
+    wait_for(others.take)
+
+
 def test_old_segments_go_and_leave_nothing(folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dragoman.ledger.shipper._TIDY_EVERY", 0.0)
     journal = Journal(folder.journals, segment_size=1_000)

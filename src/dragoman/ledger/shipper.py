@@ -7,6 +7,7 @@ journals wait.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import select
@@ -134,7 +135,8 @@ class Shipper:
 
     def _run(self, parent: int | None) -> None:
         self._folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._lock.take(waits=True)
+        if not self._has_lock(parent):
+            return
         try:
             self._sleeper = sleeper = Sleeper(self._folder)
             try:
@@ -147,6 +149,36 @@ class Shipper:
             for reader in self._readers.values():
                 reader.close()
             self._lock.give_back()
+
+    def _has_lock(self, parent: int | None) -> bool:
+        """Wait for the lock. Return False if the parent ends before: who has the lock delivers for its workers too.
+
+        Raises OSError: there is no lock, or no room for a thread.
+        """
+        lock, is_left = self._lock, threading.Event()
+        if parent is None or lock.take():
+            return lock.take(waits=True)
+        taken, told = os.pipe()
+
+        def wait() -> None:
+            with contextlib.suppress(OSError):
+                lock.take(waits=True)
+            if is_left.is_set():
+                lock.give_back()
+            os.close(told)
+
+        try:
+            threading.Thread(target=wait, name="dragoman-lock", daemon=True).start()
+            ready = select.select((taken, parent), (), ())[0]
+            if taken in ready or select.select((taken,), (), (), _PAUSES[-1])[0]:  # both may have ended together
+                return lock.take()
+        except RuntimeError as problem:
+            os.close(told)
+            raise OSError(str(problem)) from None
+        finally:
+            os.close(taken)
+        is_left.set()
+        return False
 
     def stop(self) -> None:
         """Make a last round and end. Call it from another thread."""

@@ -366,6 +366,29 @@ def test_one_a_folder_and_another_takes_its_place(folder: LedgerFolder) -> None:
     assert FileLock(folder.shipper_lock).take()
 
 
+def test_who_has_no_gateway_gives_way_to_who_has_one(folder: LedgerFolder) -> None:
+    """The end of one gateway waited for the other's, and its shipper looked four times a second until then."""
+    journal = Journal(folder.journals)  # of a worker of the other gateway
+    opened = intent(journal.ids)
+    journal.intend(opened)
+    ended, parent = os.pipe()
+    first = Shipper(folder, SqliteStore(folder.root), batch=8)
+    thread = threading.Thread(target=first.run, kwargs={"parent": ended})
+    thread.start()
+    wait_for(lambda: first.has_begun)
+    second, waiting = running(folder)
+    os.close(parent)
+    thread.join(20)
+    assert not thread.is_alive()
+    os.close(ended)
+    wait_for(lambda: second.has_begun)
+    journal.settle(settlement(opened))
+    journal.close()
+    second.stop()
+    waiting.join(20)
+    assert check(folder).attempts == 1
+
+
 def test_who_waits_for_anothers_end_ends_with_its_gateway(
     folder: LedgerFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:

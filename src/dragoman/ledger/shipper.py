@@ -42,6 +42,8 @@ _FOLD_EVERY: Final = 60.0
 _FOLD_SHARED_EVERY: Final = 20.0
 #: The same until nobody who could not reach the counters is taken for silent: a second absence is to be noticed.
 _FOLD_SOON: Final = 5.0
+#: Seconds in which a shipper without a gateway leaves the lock to another one.
+_GIVES_WAY: Final = 0.05
 #: Seconds until the next try when the store is away.
 _PAUSES: Final = (0.2, 0.5, 1.0, 2.0)
 
@@ -198,6 +200,8 @@ class Shipper:
             failures = failures + 1 if count is None else 0
             if is_orphan and failures > len(_PAUSES) and not self._has_living():
                 return  # the next shipper of the folder delivers what waits
+            if is_orphan and self._has_given_way():
+                return
             pause: float | None = gathers_on if was_busy and count and not is_last else _GATHER
             was_busy = bool(count)
             if count is None:
@@ -209,6 +213,15 @@ class Shipper:
             if sleeper.sleep(pause, *(() if parent is None or is_orphan else (parent,))):
                 is_orphan = True  # the parent is gone: this ends when the last worker has
             sleeper.wakes()
+
+    def _has_given_way(self) -> bool:
+        """Let another shipper have the lock if one waits for it, since its gateway lives. Return whether one has it.
+
+        Raises OSError.
+        """
+        self._lock.give_back()
+        time.sleep(_GIVES_WAY)
+        return not self._lock.take()
 
     def _tried_round(self) -> int | None:
         """Make a round. Return None if not everything could be delivered."""

@@ -102,6 +102,8 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
         (["budget", "list", "team:research"], 2, "SCOPE: not for list, only for set, remove, show"),
         (["keys", "list", "--label", "a=b"], 2, "--label: not for list, only for new"),
         (["keys", "show", "ci", "--keep", "1h"], 2, "--keep: not for show, only for rotate"),
+        (["decode", "--status", "abc", GLUED], 2, "--status: expected an HTTP status from 100 to 599, got 'abc'"),
+        (["keys", "nwe"], 2, "expected one of new, list, show, disable, enable, rotate, got 'nwe'; nearest: new"),
         (["config", "check", "--json"], 2, "--json: not for check, only for show"),
     ],
 )
@@ -141,6 +143,22 @@ def test_a_file_that_is_not_there_is_wrong_usage(
     monkeypatch.chdir(tmp_path)
     status, out, err = said(capsys, *("nosuch.py" if word == "FILE" else word for word in words))
     assert (status, out) == (2, "") and "nosuch.py: there is no such file\n" in err and err.count("\n") == 1
+
+
+def test_a_word_of_any_length_is_clipped_and_a_lone_pair_of_dashes_is_no_value(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`--config=--` ended with a traceback before Python 3.13, and an error showed a word of any length whole."""
+    for name in COMMANDS:
+        for action in make_parser(name, load_command(name))._actions:
+            option = (action.option_strings or [""])[-1]
+            for word in ("--", "x" * 5_000) if option and action.nargs != 0 and action.choices else ("--",):
+                if option and action.nargs != 0:
+                    status, _, err = said(capsys, name, f"{option}={word}")
+                    assert (status, len(err.splitlines()[-1]) < 700) == (2, True), (name, option, err)
+                    assert option in err.splitlines()[-1]
+        status, _, err = said(capsys, name, f"--nosuch{'x' * 5_000}\x1b[31m")
+        assert status == 2 and len(err.splitlines()[-1]) < 700 and "\x1b" not in err
 
 
 def test_each_command_with_options_for_a_file_of_settings_is_tried() -> None:

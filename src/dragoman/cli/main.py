@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING, Final, NoReturn, Protocol
+from typing import IO, TYPE_CHECKING, Any, Final, NoReturn, Protocol
 
 from dragoman.cli.terminal import columns_of, harmless
 from dragoman.errors import DragomanError, UsageError
@@ -74,7 +74,26 @@ INTERRUPTED: Final = 130  # what shells expect of a program that Ctrl-C ended
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser whose help is not lost where it cannot be written: argparse would say nothing, and exit with 0."""
+    """A parser that says what was expected and, of a word, no more than a line.
+
+    Its help is not lost where it cannot be written: argparse would say nothing, and exit with 0.
+    """
+
+    def error(self, message: str) -> NoReturn:
+        super().error(_clipped(harmless(message)))
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            from dragoman.providers.catalog import nearest
+
+            words = [str(word) for word in action.choices]
+            seen = f"got {str(value)[:80]!r}{nearest(str(value), words)}"
+            raise argparse.ArgumentError(action, f"expected one of {', '.join(words)}, {seen}")
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> Any:
+        if action.option_strings and arg_strings == ["--"]:  # Python before 3.13 makes an empty list of it
+            raise argparse.ArgumentError(action, "expected a value, got '--'")
+        return super()._get_values(action, arg_strings)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
         if message:
@@ -212,10 +231,14 @@ def complain(message: str) -> int:
         _silence(sys.stdout)
     line = harmless(" ".join(message.split()))
     try:
-        print(f"dragoman: {line if len(line) <= _LONGEST else line[: _LONGEST - 1] + '…'}", file=sys.stderr)
+        print(f"dragoman: {_clipped(line)}", file=sys.stderr)
     except OSError:
         _silence(sys.stderr)
     return FAILED
+
+
+def _clipped(line: str) -> str:
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - 1]}…"
 
 
 def _explain(error: OSError) -> str:

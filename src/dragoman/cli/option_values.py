@@ -11,19 +11,26 @@ _LAST_PORT: Final = 65_535
 _MOST_DIGITS: Final = 12
 
 
+def _number(word: str, least: int, most: int, expected: str) -> int:
+    is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
+    if not is_number or not least <= int(word) <= most:
+        raise ArgumentTypeError(f"expected {expected}, got {word[:40]!r}")
+    return int(word)
+
+
 def read_port(word: str) -> int:
     """Return a port number."""
-    if not word.isascii() or not word.isdigit() or len(word) > 5 or int(word) > _LAST_PORT:
-        raise ArgumentTypeError(f"expected a port from 0 to {_LAST_PORT}, got {word[:40]!r}")
-    return int(word)
+    return _number(word, 0, _LAST_PORT, f"a port from 0 to {_LAST_PORT}")
 
 
 def read_count(word: str) -> int:
     """Return a whole number, 1 or more."""
-    is_number = word.isascii() and word.isdigit() and len(word) <= _MOST_DIGITS
-    if not is_number or int(word) < 1:
-        raise ArgumentTypeError(f"expected a whole number, at least 1, got {word[:40]!r}")
-    return int(word)
+    return _number(word, 1, 10**_MOST_DIGITS, "a whole number, at least 1")
+
+
+def read_status(word: str) -> int:
+    """Return an HTTP status."""
+    return _number(word, 100, 599, "an HTTP status from 100 to 599")
 
 
 def read_url(word: str) -> str:

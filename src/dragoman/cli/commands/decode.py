@@ -24,6 +24,7 @@ from dragoman.cli.body_input import (
     write,
 )
 from dragoman.cli.main import DONE, complain
+from dragoman.cli.option_values import read_status
 from dragoman.cli.terminal import clip
 from dragoman.decoding import read_request
 from dragoman.events import Event, Fold
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_protocol(parser, "--protocol")
     add_tools(parser)
     parser.add_argument("--request", metavar="FILE", help="the body of the request, in the same protocol")
-    parser.add_argument("--status", type=int, default=200, metavar="N", help="the HTTP status (default: 200)")
+    parser.add_argument("--status", type=read_status, default=200, metavar="N", help="the HTTP status (default: 200)")
     parser.add_argument("--content-type", default="", metavar="T", help="the response's content type")
     parser.add_argument(
         "--strict",

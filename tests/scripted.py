@@ -124,9 +124,9 @@ def _read_request(reader: Any) -> Seen | None:
         return None
     method, path, _ = line.decode().split(" ")
     headers = {}
-    while (line := reader.readline().decode().strip()) != "":
+    while (line := reader.readline().decode("latin-1").strip("\r\n")) != "":
         name, _, value = line.partition(":")
-        headers[name.lower()] = value.strip()
+        headers[name.lower()] = value.strip(" ")
     return Seen(method, path, headers, reader.read(int(headers.get("content-length", 0))))
 
 

@@ -123,8 +123,19 @@ def test_no_generated_head_lets_out_what_is_secret_or_the_connections(
 
 
 def test_a_value_that_cannot_be_sent_is_mended() -> None:
-    told = {"x-app": "caf\xc3\xa9", "x-old": "caf\xe9", "x-odd": "a\x01b", "x-both": "\x01\xc3\xa9"}
-    assert ClientHead("ollama-chat", told).passing() == {"x-app": "caf\u00e9", "x-old": "caf?", "x-both": "?\u00e9"}
+    told = {"x-app": "caf\xc3\xa9", "x-odd": "a\x01b", "x-both": "\x01\xc3\xa9\xe9"}
+    assert ClientHead("ollama-chat", told).passing() == {"x-app": "caf\u00e9", "x-both": "?\u00e9\udce9"}
+
+
+@pytest.mark.parametrize("more", ["", CLEAN])
+def test_a_value_beyond_ascii_arrives_byte_for_byte(tmp_path: Path, more: str) -> None:
+    with gateway(tmp_path, more) as running:
+        running.answer(stream_of("anthropic-messages", reply("text")))
+        path, body = spoken("anthropic-messages", "anthropic-messages", stream=True)
+        told = {"x-old": b"caf\xe9 \x80\xff", "x-app": "caf\u00e9 \u4f60".encode()}
+        running.request("POST", path, body, {**AGENT, **told})  # type: ignore[dict-item]
+        [seen] = running.provider.requests
+    assert {name: seen.headers[name].encode("latin-1") for name in told} == told
 
 
 # ---------------------------------------------------------------- a client's own login

@@ -140,7 +140,8 @@ class AiohttpPool:
             outgoing.method,
             outgoing.url,
             data=outgoing.body or None,
-            headers={"accept-encoding": "identity", **outgoing.headers},
+            headers={"accept-encoding": "identity"}
+            | {name: value.encode(errors="replace").decode() for name, value in outgoing.headers.items()},
             allow_redirects=False,
             proxy=self._proxy,
             trace_request_ctx=connection,

@@ -71,7 +71,7 @@ class _Place:
         lines = "".join([f"{name}: {value}\r\n" for name, value in every.items()])
         if lines.count("\r") != len(every) or lines.count("\n") != len(every) or "\0" in lines:
             return None
-        head = f"{method} {self.target} HTTP/1.1\r\n{lines}".encode()
+        head = f"{method} {self.target} HTTP/1.1\r\n{lines}".encode(errors="surrogateescape")
         if keeps:
             self._method, self._fields, self._head = method, fields.copy(), head
         return head

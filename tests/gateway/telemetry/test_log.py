@@ -139,13 +139,14 @@ def test_a_line_tells_where_something_was_lost_and_no_word_of_it() -> None:
     for where in ("params.top_k", "metadata.customer Bob", "x" * 300, "Größe", "", "params.top_k"):
         one.deviate("lab/m", Deviation("untranslated", where, "secret words"))
     one.deviate("lab/m", Deviation("missing-id", "calls[0]"))
+    one.deviate("lab/m", Deviation("lone-surrogate", "body"))
     entry = json.loads(_json.encode(entry_of(one, "done", 1.5, time="2026-11-22T02:10:20.328Z")))
     kept = [f"untranslated {where}" for where in ("params.top_k", "metadata.customer", "x" * 40, "Gr")]
-    assert entry["lost"] == [*kept, "untranslated"]
+    assert entry["lost"] == [*kept, "untranslated", "lone-surrogate body"]
     for number in range(100):
         one.deviate("lab/m", Deviation("dropped", f"tools[{number}]"))
     assert len(one.lost) == 32
-    assert one.deviations == {"untranslated": 6, "missing-id": 1, "dropped": 100}
+    assert one.deviations == {"untranslated": 6, "missing-id": 1, "lone-surrogate": 1, "dropped": 100}
 
 
 def test_a_request_that_loses_nothing_has_no_word_of_losses() -> None:

@@ -139,12 +139,12 @@ def as_client(target: Target, head: ClientHead | None) -> Target:
 
 
 def _mended(value: str) -> str:
-    """Return a non-ASCII value, which was read as Latin-1, as the text whose UTF-8 it was.
+    """Return a non-ASCII value, which was read as Latin-1, as the text whose UTF-8 it was, so that its bytes are sent.
 
-    It is sent as UTF-8 again. What is none, and control characters, become question marks.
+    A byte that is no UTF-8 is a lone surrogate (PEP 383). Control characters become question marks.
     """
-    text = value.encode("latin-1", "replace").decode("utf-8", "replace").replace("\ufffd", "?")
-    return "".join([each if each.isprintable() else "?" for each in text])
+    text = value.encode("latin-1", "replace").decode("utf-8", "surrogateescape")
+    return "".join([each if each.isprintable() or "\udc80" <= each <= "\udcff" else "?" for each in text])
 
 
 def addressed(target: Target, http: HttpRequest, head: ClientHead | None) -> tuple[Outgoing, list[Deviation]]:

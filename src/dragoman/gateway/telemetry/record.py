@@ -51,7 +51,7 @@ AttemptOutcome: TypeAlias = Literal["done", "failed", "cancelled", "skipped"]
 _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _LONGEST: Final = 200  # characters of a name that somebody else gave
 #: Deviations that tell of something that was asked or answered and not passed on as it was.
-_LOSSES: Final = frozenset({"changed", "dropped", "moved", "untranslated"})
+_LOSSES: Final = frozenset({"changed", "dropped", "lone-surrogate", "moved", "untranslated"})
 _MOST_LOST: Final = 32  # places a line
 #: What a path may hold in a line: not what a client wrote as the name of a field, with spaces or beyond 40 characters.
 _PATH: Final = re.compile(r"[\w<>\[\]-]{1,40}(?:\.[\w<>\[\]-]{1,40}){0,11}", re.ASCII)

@@ -140,6 +140,48 @@ def test_no_two_tools_share_a_name_at_length(target: str) -> None:
         check_names(random.Random(seed + 1_000), target)
 
 
+SEARCHES: list[tuple[ProtocolName, dict[str, Any], list[dict[str, Any]]]] = [
+    ("openai-responses", {"type": "function", "name": "web_search"}, [{"type": "web_search"}]),
+    (
+        "openai-responses", {"type": "function", "name": "web_search"},
+        [{"type": "web_search"}, {"type": "web_search_preview", "search_context_size": "low"}],
+    ),
+    (
+        "gemini-generate", {"functionDeclarations": [{"name": "web_search"}]},
+        [{"googleSearch": {}}, {"googleSearchRetrieval": {}}, {"enterpriseWebSearch": {}}],
+    ),
+]  # fmt: skip
+
+
+@for_each(("client", "function", "searches"), SEARCHES)
+def test_no_function_shares_its_name_with_a_tool_of_the_provider(
+    client: ProtocolName, function: dict[str, Any], searches: list[dict[str, Any]]
+) -> None:
+    """Anthropic's own tools have names, and a request with two of one name is refused."""
+    request = parsed(client, {"tools": [function, *searches]})
+    made = offered(request, "anthropic-messages", dialect=Dialect(hosted_tools=("web_search",)))
+    tools = json.loads(PROTOCOLS["anthropic-messages"].render_request(made.request).http.body)["tools"]
+    names = [tool["name"] for tool in tools]
+    assert len(set(names)) == len(names) == 2
+    [sent] = [tool["name"] for tool in tools if "input_schema" in tool]
+    end = called(made, sent)[-1]
+    assert isinstance(end, ToolCallEnd) and end.call.name == "web_search"
+    assert [said.code for said in made.deviations if said.where.startswith("tools.")].count("dropped") == len(
+        searches
+    ) - 1
+
+
+def test_of_two_tools_of_a_provider_the_one_that_is_forced_stays() -> None:
+    tools = [{"type": "web_search"}, {"type": "web_search_preview"}]
+    for choice in tools:
+        request = parsed("openai-responses", {"tools": tools, "tool_choice": choice})
+        made = offered(request, "anthropic-messages", dialect=Dialect(hosted_tools=("web_search",)))
+        body = json.loads(PROTOCOLS["anthropic-messages"].render_request(made.request).http.body)
+        assert body["tool_choice"] == {"type": "tool", "name": "web_search"}
+        [dropped] = [said.where for said in made.deviations if said.code == "dropped"]
+        assert dropped != f"tools.{choice['type']}"
+
+
 @for_each("target", PROTOCOLS)
 def test_a_tool_that_is_offered_twice_gets_a_second_name(target: str) -> None:
     made = offered(Request("m", (), (Tool("f"), Tool("g"), Tool("f"))), target)

@@ -16,7 +16,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.cross_protocol_request import Crossed
 from dragoman.codec.hosted.told_results import with_results_told
-from dragoman.codec.json_fields import read, read_fields, read_items
+from dragoman.codec.json_fields import read, read_fields, read_items, read_text
 from dragoman.deviations import clip
 from dragoman.errors import UsageError
 from dragoman.events import Deviation
@@ -36,6 +36,8 @@ POLICY_KEYS: Final = (*KINDS, "client", "provider")
 #: The header that tells a client which of its tools the model was not offered.
 DROPPED: Final = "x-dragoman-dropped"
 _MOST_NAMED: Final = 20
+#: Kinds of which a request may have several tools: each has its own server, or its own files.
+_SEVERAL: Final = frozenset({"mcp", "file_search"})
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.:-]")
 
 
@@ -90,7 +92,7 @@ def offer(
 class _Offering:
     """Decides about one request's tools."""
 
-    __slots__ = ("_dialect", "_name", "_policies", "_target", "deviations", "dropped", "forms")
+    __slots__ = ("_dialect", "_name", "_policies", "_taken", "_target", "deviations", "dropped", "forms")
 
     def __init__(self, target: Protocol, name: str, dialect: Dialect, policies: Policies) -> None:
         self._target = target
@@ -100,6 +102,7 @@ class _Offering:
         self.deviations: list[Deviation] = []
         self.dropped: list[str] = []
         self.forms: dict[str, Form] = {}
+        self._taken: set[str] = set()  # names of tools that the provider runs
 
     def offer(
         self,
@@ -141,7 +144,7 @@ class _Offering:
         beside: dict[str, Json] = {}
         choice: Raw | None = None
         lost: list[tuple[NativeTool, ToolPolicy]] = []
-        for tool in opened.tools:
+        for tool in self._once(opened):
             policy = self._policy(tool)
             made = self._written(tool)
             if policy == "translate" and tool.function is not None:
@@ -150,6 +153,7 @@ class _Offering:
                 self.forms.setdefault(tool.name, Form(tool.name, kind=tool.kind))
             elif policy == "translate" and made is not None:
                 written += [made.tool] if made.tool is not None else []
+                self._taken.add(read_text((read_fields(made.tool) or {}).get("name")))
                 beside = _joined(beside, made.beside)
                 if tool.name == opened.forced:
                     choice = made.choice
@@ -178,6 +182,21 @@ class _Offering:
             known = native.fields if native is not None and native.protocol == self._target.name else {}
             native = Native(self._target.name, {**known, **_raised(known, fields)})
         return msgspec.structs.replace(request, tools=(*request.tools, *functions), native=native)
+
+    def _once(self, opened: Opened) -> list[NativeTool]:
+        """Return the tools that are no functions, one of each kind that the provider runs: two would share a name."""
+        first: dict[str, NativeTool] = {}
+        for tool in opened.tools:
+            if self._written(tool) is not None and (tool.kind not in first or tool.name == opened.forced):
+                first[tool.kind] = tool
+        kept: list[NativeTool] = []
+        for tool in opened.tools:
+            is_again = tool.kind not in _SEVERAL and first.get(tool.kind, tool) is not tool
+            if is_again and self._written(tool) is not None and self._policy(tool) == "translate":
+                self._say("dropped", tool.where, f"{tool.kind}: another tool of the request is the same")
+            else:
+                kept.append(tool)
+        return kept
 
     def _written(self, tool: NativeTool) -> Written | None:
         """Return a tool that the provider runs in the target's form; None if it has none, or one that allows more."""
@@ -288,7 +307,7 @@ class _Offering:
         if is_own and len(offered) == len(names):
             return request
         others = [name for name in _walked(request)[1] if name not in offered]
-        sent = fit_names([*names, *others], self._target.tools)
+        sent = fit_names([*names, *others], self._target.tools, self._taken)
         if sent is None:
             return request
         forms: dict[str, Form] = {}

@@ -14,16 +14,16 @@ _DIGITS: Final = 8
 _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
-def fit_names(names: Sequence[str], forms: ToolForms) -> list[str] | None:
-    """Return valid, unique names for a protocol, or None if the names are so already.
+def fit_names(names: Sequence[str], forms: ToolForms, others: Collection[str] = ()) -> list[str] | None:
+    """Return valid, unique names for a protocol, or None if the names are so already. `others`: names of other tools.
 
     A valid name never changes. A changed one depends on the name alone, unless it is repeated, so that it is the same
     in each request of a conversation.
     """
-    if len(set(names)) == len(names) and fits(names, forms):
+    given = set(others)
+    if len(set(names)) == len(names) and given.isdisjoint(names) and fits(names, forms):
         return None
-    taken = {name for name in names if fits((name,), forms)}
-    given: set[str] = set()
+    taken = {name for name in names if fits((name,), forms)} | given
     tried: dict[str, int] = {}
     sent: list[str] = []
     for name in names:

@@ -49,7 +49,8 @@ _CHAT_OF_OPENAI: Final = """
 protocol = "openai-chat"
 base_url = "http://127.0.0.1:9/v1"
 dialect = { supports_vendor_fields = true, only_functions = false, max_tokens_field = "max_completion_tokens", \
-system_role = "developer", supports_store = true, supports_prompt_cache_key = true, strict_tools = true }
+system_role = "developer", supports_store = true, supports_prompt_cache_key = true, strict_tools = true, \
+videos = "none" }
 """
 
 

@@ -100,11 +100,7 @@ STORED: Final = [
             ),
             {"gemini": ("contents[0].parts[0].fileData.fileUri", uri)},
         )
-        for uri in (
-            "gs://b/a.png",
-            "https://generativelanguage.googleapis.com/v1beta/files/a1",
-            "https://www.youtube.com/watch?v=a1",
-        )
+        for uri in ("gs://b/a.png", "https://generativelanguage.googleapis.com/v1beta/files/a1")
     ),
 ]
 

@@ -6,9 +6,11 @@ Only fields of equal meaning are here; all others are named as lost. Sources: th
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Container, Mapping
 from typing import Final, final
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -290,10 +292,30 @@ def takes_media(protocol: ProtocolName | None, media: Media) -> bool:
 
 
 def of_client(media: Media, protocol: ProtocolName) -> Media:
-    """Return a client's file with its protocol, if only a vendor can read it, who keeps it."""
+    """Return a client's file as data if its address has them, and with its protocol if only a vendor can read it, who
+    keeps it.
+    """
+    media = with_data(media)
     if media.native is not None or media.url is None or _KEPT.match(media.url) is None:
         return media
     return msgspec.structs.replace(media, native=Native(protocol, {}))
+
+
+def is_video_page(url: str | None) -> bool:
+    """Return whether an address is a video's page at YouTube, which is no file."""
+    return url is not None and _PAGES.match(url) is not None
+
+
+def with_data(media: Media) -> Media:
+    """Return a file as data if its address is their `data:` address (RFC 2397)."""
+    url = media.url or ""
+    if url[:5].lower() != "data:" or "," not in url:
+        return media
+    head, _, data = url[5:].partition(",")
+    mime = media.mime or head.partition(";")[0] or None
+    if head[-7:].lower() != ";base64":  # percent-encoded bytes, of a plain text if nothing is told
+        mime, data = mime or "text/plain", base64.b64encode(unquote_to_bytes(data)).decode()
+    return msgspec.structs.replace(media, mime=mime, data=data, url=None)
 
 
 def is_kept_elsewhere(media: Media, protocol: ProtocolName) -> bool:
@@ -306,9 +328,9 @@ def is_kept_elsewhere(media: Media, protocol: ProtocolName) -> bool:
 
 _KINDS: Final = ("image", "audio", "video", "document")
 #: Addresses of files that a vendor keeps, and of videos that one alone can watch: ids, and what is not public.
-_GOOGLES: Final = (
-    r"gs:|files/|https://generativelanguage\.googleapis\.com/|https://(?:www\.|m\.)?youtu(?:be\.com|\.be)/"
-)
+_YOUTUBE: Final = r"https://(?:www\.|m\.)?youtu(?:be\.com|\.be)/"
+_GOOGLES: Final = rf"gs:|files/|https://generativelanguage\.googleapis\.com/|{_YOUTUBE}"
+_PAGES: Final = re.compile(_YOUTUBE, re.IGNORECASE)
 _KEPT: Final = re.compile(rf"(?!https?:|data:|file:|$)|{_GOOGLES}", re.IGNORECASE)
 _ANTHROPICS: Final = "file_(?!.{8}-)"
 #: What servers of OpenAI's protocols keep: any name, as that of xAI, which writes `file_` before a UUID.
@@ -316,6 +338,7 @@ _OPENAIS: Final = re.compile(rf"(?!{_ANTHROPICS}|{_GOOGLES})")
 #: Protocol and kind → which of them its vendors keep.
 _KEEPS: Final = {
     ("openai-chat", "document"): _OPENAIS,
+    ("openai-chat", "video"): _PAGES,  # a router to Gemini takes them
     ("openai-responses", "document"): _OPENAIS,
     ("openai-responses", "image"): _OPENAIS,
     ("anthropic-messages", "document"): re.compile(_ANTHROPICS),

@@ -35,6 +35,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     supports_named_tool_choice: bool = True  # whether a call of one tool can be required
     supports_response_schema: bool = True  # structured output
     supports_image_url: bool = True  # false: only base64 data
+    videos: Literal["none", "files", "pages"] = "files"  # in openai-chat: none, files, or pages of YouTube too
     supports_vendor_fields: bool = False  # the vendor's own host: service_tier, verbosity, metadata and the like
     supports_top_k: bool = False  # in openai-chat: an extension of local servers
     tool_name_in_result: bool = False  # a result repeats its tool's name

@@ -60,7 +60,7 @@ def _with_images(message: Message, protocol: ProtocolName, lost: dict[str, Devia
         if made is None or type(part) is not Opaque:
             parts.append(part)
             continue
-        _note(lost, part, made[1])
+        _note(lost, part, ("id", *made[1]))
         parts.append(made[0])
     return message if parts == list(message.parts) else msgspec.structs.replace(message, parts=tuple(parts))
 

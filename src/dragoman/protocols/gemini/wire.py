@@ -17,6 +17,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.counterparts import is_video_page
 from dragoman.codec.delta_batch import narrowed, one
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
@@ -242,7 +243,8 @@ def read_media(fields: Fields) -> Media | None:
         if not content:
             continue
         data, url = (content, None) if key == "inlineData" else (None, content)
-        return Media(media_kind(mime), mime, data, url, make_native(NAME, fields, key))
+        kind = "video" if is_video_page(url) else media_kind(mime)
+        return Media(kind, mime, data, url, make_native(NAME, fields, key))
     return None
 
 

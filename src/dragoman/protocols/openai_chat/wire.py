@@ -21,7 +21,7 @@ from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import noted
-from dragoman.types import Media, Native, StopReason
+from dragoman.types import Media, StopReason
 
 #: Takes a deviation's code, its place and what was seen.
 Deviate: TypeAlias = Callable[[str, str, object], None]
@@ -403,14 +403,6 @@ def google_fields(value: Json) -> dict[str, Json]:
 
 
 # ---------------------------------------------------------------- media
-
-
-def media_at(kind: Literal["image", "audio", "video", "document"], url: str, native: Native | None = None) -> Media:
-    """Return media at a URL; a `data:` URL is decoded."""
-    head, comma, data = url.partition(",")
-    if comma and head[:5].lower() == "data:" and head[-7:].lower() == ";base64":
-        return Media(kind, mime=head[5:-7].split(";")[0] or None, data=data, native=native)
-    return Media(kind, url=url, native=native)
 
 
 def image_url(media: Media) -> str:

@@ -22,7 +22,6 @@ from dragoman.protocols.openai_responses.remote_items import render_remote
 from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
 from dragoman.types import Media, Native, Opaque, Text
 
-_DATA_URL: Final = re.compile(r"data:([^;,]*)((?:;[^;,]*)*?)(;base64)?,", re.IGNORECASE)
 _REFUSAL: Final = Raw(b'"refusal"')
 _PART_PREFIXES: Final = ("input_", "output_", "computer_screenshot")
 #: What an agent tells another. Only OpenAI seals it; elsewhere it is the words that the model wrote.
@@ -155,10 +154,7 @@ def _parse_file(part: dict[str, Json], where: str) -> Media:
 
 
 def _media(kind: str, url: str, *, native: Native | None) -> Media:
-    found = _DATA_URL.match(url)
-    if found is None or not found[3]:
-        return of_client(Media("image" if kind == "image" else "document", url=url, native=native), NAME)
-    return Media("image" if kind == "image" else "document", found[1] or None, data=url[found.end() :], native=native)
+    return of_client(Media("image" if kind == "image" else "document", url=url, native=native), NAME)
 
 
 # ---------------------------------------------------------------- rendering

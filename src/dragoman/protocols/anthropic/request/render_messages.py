@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.counterparts import with_data
 from dragoman.codec.cross_protocol_request import is_text, plain_text
 from dragoman.codec.parts.history_call_ids import CallIds
 from dragoman.deviations import part_path
@@ -191,14 +192,12 @@ def _is_prompt(message: Message) -> bool:
 
 def _source(part: Media) -> Block | None:
     """Return the source of an image or document, or None if it has none of the API's forms."""
+    part = with_data(part)
     if part.data is not None:
         return _source_of_data(part.data, part.mime, part.kind)
     url = part.url or ""
     if url[:8].lower().startswith(("https://", "http://")):
         return {"type": "url", "url": url}
-    if url.startswith("data:") and ";base64," in url:
-        mime, _, data = url[5:].partition(";base64,")
-        return _source_of_data(data, part.mime or mime.partition(";")[0], part.kind)
     return {"type": "file", "file_id": url} if url and ":" not in url else None
 
 

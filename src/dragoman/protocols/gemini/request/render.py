@@ -12,6 +12,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.counterparts import with_data
 from dragoman.codec.cross_protocol_request import said_whole
 from dragoman.codec.json_fields import native_fields, read, read_fields
 from dragoman.deviations import part_path
@@ -224,6 +225,7 @@ class _Renderer:
         return part.raw if part.protocol == NAME else None  # of another protocol: `crossing` names it
 
     def _media(self, media: Media, at: tuple[int, ...]) -> Json | None:
+        media = with_data(media)
         native = native_fields(media.native, NAME)
         mime: dict[str, Json] = {"mimeType": media.mime} if media.mime is not None else {}
         if media.data is not None:

@@ -7,6 +7,7 @@ in `native`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
@@ -15,6 +16,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
+from dragoman.codec.counterparts import with_data
 from dragoman.codec.json_fields import (
     Fields,
     decode_short,
@@ -66,6 +68,7 @@ _ROLES: Final[dict[str, Role]] = {
 #: A longer schema says something: bytes.
 _LONGEST_EMPTY: Final = 100
 _NONE: Final = Raw(b"[]")
+_ADDRESS: Final = re.compile(r"data:|https?://", re.IGNORECASE)
 _Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -343,11 +346,11 @@ def _schema(value: Raw) -> Raw | None:
 
 
 def _parse_image(text: str) -> Media:
-    """Return base64, with or without the `data:` prefix that clients of other protocols add."""
-    head, comma, data = text.partition(",")
-    if comma and head[:5].lower() == "data:":
-        return Media("image", head[5:].partition(";")[0] or image_type(data), data)
-    return Media("image", image_type(text), text)
+    """Return base64; or the image at an address, which clients of other protocols send, and no server of Ollama's."""
+    if _ADDRESS.match(text) is None:
+        return Media("image", image_type(text), text)
+    image = with_data(Media("image", url=text))
+    return image if image.mime or image.data is None else Media("image", image_type(image.data), image.data)
 
 
 def _parse_think(value: object) -> Reasoning | None:

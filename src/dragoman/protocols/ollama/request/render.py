@@ -11,6 +11,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.counterparts import with_data
 from dragoman.codec.cross_protocol_request import is_left_empty, plain_text, said_whole
 from dragoman.codec.json_fields import native_fields, read
 from dragoman.deviations import part_path
@@ -173,6 +174,7 @@ class _Renderer:
         return Text(words)
 
     def _image(self, media: Media, at: tuple[int, ...]) -> list[str]:
+        media = with_data(media)
         if media.kind == "image" and media.data is not None:
             return [media.data]
         self._deviate("dropped", at, f"only images as base64 data can be sent, not {media.kind}")

@@ -35,7 +35,7 @@ from dragoman.codec.unread import (
 )
 from dragoman.errors import WireError
 from dragoman.events import Deviation
-from dragoman.protocols.openai_chat.wire import NAME, google_fields, media_at, texts_in
+from dragoman.protocols.openai_chat.wire import NAME, google_fields, texts_in
 from dragoman.types import Media, Message, Native, Opaque, Part, Role, Text, Thinking, ToolCall, ToolResult
 
 _ROLES: Final[dict[str, Role]] = {
@@ -242,7 +242,7 @@ class Conversation:
             unsaid = make_native(NAME, inner, "url")
             if unsaid is not None:
                 rest[kind] = _json.raw(unsaid.fields)
-            return media_at(_MEDIA[kind], url, make_native(NAME, rest))
+            return of_client(Media(_MEDIA[kind], url=url, native=make_native(NAME, rest)), NAME)
         if kind == "input_audio" and read_text(inner.get("data")):
             refuse_other_kinds(inner, {"format": "a text"}, f"{where}.{kind}.")
             form = read_text(inner.get("format")) or "wav"
@@ -354,8 +354,6 @@ def _spoken(fields: Fields, where: str) -> Media:
 def _file(fields: Fields) -> Media | None:
     native = make_native(NAME, fields, "file_data", "file_id")
     data, id = read_text(fields.get("file_data")), read_text(fields.get("file_id"))
-    if id:
-        return of_client(Media("document", url=id, native=native), NAME)
-    if data[:5].lower() == "data:" or "://" in data[:12]:
-        return media_at("document", data, native)
+    if id or data[:5].lower() == "data:" or "://" in data[:12]:
+        return of_client(Media("document", url=id or data, native=native), NAME)
     return Media("document", data=data, native=native) if data else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from dragoman._json import Json, Raw
-from dragoman.codec.counterparts import sound_form
+from dragoman.codec.counterparts import is_video_page, sound_form
 from dragoman.codec.cross_protocol_request import is_left_empty, said_whole
 from dragoman.codec.json_fields import Fields, native_fields, read_fields
 from dragoman.codec.parts.history_call_ids import hashed, shape_id
@@ -240,6 +240,9 @@ class Turns:
         if media.data is None and not self._dialect.supports_image_url:
             self._deviate("dropped", at, "only data can be sent, not a URL")
             return None
+        if media.kind == "video" and not self._takes_video(media):
+            self._deviate("dropped", at, "the host takes no such video")
+            return None
         if media.kind == "image" or media.kind == "video":
             key = f"{media.kind}_url"
             inner = read_fields(native.pop(key, None)) or {}
@@ -252,6 +255,10 @@ class Turns:
             self._deviate("dropped", at, "sound can be sent as data only")
             return None
         return {"type": "input_audio", "input_audio": {"data": media.data, "format": sound_form(media.mime)}, **native}
+
+    def _takes_video(self, media: Media) -> bool:
+        videos = self._dialect.videos
+        return videos == "pages" or (videos == "files" and not is_video_page(media.url))
 
 
 def _as_list(content: Json) -> list[Json]:

@@ -8,6 +8,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
+from dragoman.codec.counterparts import with_data
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.parts.open_parts import OpenPart
@@ -17,7 +18,7 @@ from dragoman.events import TextStart, ThinkingStart
 from dragoman.gathered import GatheredText
 from dragoman.protocols.openai_chat.response.unmodelled import Kept
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage
-from dragoman.protocols.openai_chat.wire import NAME, Choice, Delta, google_fields, media_at, texts_in
+from dragoman.protocols.openai_chat.wire import NAME, Choice, Delta, google_fields, texts_in
 from dragoman.types import Media, Native, Opaque
 
 _NO_CHANCE: Final = 16  # characters that nobody says twice in a row as all there is
@@ -184,7 +185,7 @@ class Extensions:
         elif kind == "refusal" and isinstance(part.get("refusal"), str):
             self._refuse(part["refusal"])
         elif isinstance(url, str):
-            self._assembly.whole_part(media_at("image", url))
+            self._assembly.whole_part(with_data(Media("image", url=url)))
         elif kind in ("tool_use", "tool_call", "function_call") and isinstance(part.get("name"), str):
             self._assembly.deviate("sibling-key", "choices[0].content", kind)
             arguments = part.get("input", part.get("arguments"))

@@ -52,6 +52,19 @@ def test_arguments_must_be_exact(arguments: str, verdict: str, reason: str) -> N
     assert graded(WEATHER, answer(call("get_weather", arguments), reason="tool_use")) == Grade(verdict, reason)
 
 
+def test_a_list_of_arguments_has_as_many_items() -> None:
+    expect = Expect(calls=(ExpectedCall("add", {"numbers": [1, 2]}),))
+    reason = "add: numbers: expected 2 items, got 1"
+    assert graded(expect, answer(call("add", '{"numbers": [1]}'), reason="tool_use")) == Grade("failed", reason)
+
+
+def test_a_call_without_the_words_beside_it_is_not_used_where_that_is_allowed() -> None:
+    expect = Expect(calls=WEATHER.calls, text_has=("sunny",))
+    silent = answer(call("get_weather", '{"city": "Paris", "days": 3}'), reason="tool_use")
+    assert graded(expect, silent).verdict == "failed"
+    assert graded(expect, silent, may={"no_text": "called without a word"}).verdict == "not-used"
+
+
 def test_calls_are_counted_and_named() -> None:
     right = call("get_weather", '{"city": "Paris", "days": 3}')
     assert graded(WEATHER, answer(right, right)).reason == "one call of get_weather too many"

@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from dragoman.errors import UsageError
+from dragoman.events import Failure, fold, unfold
 from dragoman.events import Reply as Answer
-from dragoman.events import fold, unfold
 from dragoman.proofs import ProbeResult, Proof
 from dragoman.types import Cost, Text, Usage
 from dragoman.validate.ask import Asked
@@ -111,6 +111,17 @@ def test_each_cell_opens_the_wire_and_the_events() -> None:
     assert '"content": "<b>hi</b>"' in shown  # the request
     assert '{"type":"TextDelta","index":0,"text":"four"}' in shown
     assert "the context window is not known" in data
+
+
+def test_a_cell_shows_how_an_answer_failed_and_no_more_of_a_long_one_than_a_person_reads() -> None:
+    found = report()
+    reply = msgspec.structs.replace(asked("x").reply, error=Failure("server", "it broke", 500))
+    turn = msgspec.structs.replace(asked("x"), reply=reply, response=b"y" * 30_000)
+    trial = msgspec.structs.replace(found.runs[0].trials[0], turns=(turn,))
+    run = msgspec.structs.replace(found.runs[0], trials=(trial,))
+    page = render_page(msgspec.structs.replace(found, runs=(run,))).decode()
+    assert "server: it broke" in page
+    assert "10,000 more characters" in page and page.count("y" * 20_000) == 1 and "y" * 20_001 not in page
 
 
 @pytest.mark.parametrize("levels", [30, 480, 900, 5_000])

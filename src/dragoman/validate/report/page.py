@@ -185,8 +185,7 @@ def _single(run: TargetRun) -> str:
 
 
 def _said(run: TargetRun, probe: str) -> str:
-    if run.proof is None:
-        return run.problem
+    assert run.proof is not None  # else none was asked
     result = run.proof.probes.get(probe)
     if result is None:
         return f"skipped: {with_labels(run.proof.skipped.get(probe, ''))}"

@@ -38,7 +38,6 @@ MADE = {
     ),
     "codec/framing/outline.py narrow": "a bracket, commas that are not given back, a bracket",
     "agent/tools/matcher.py wanted": "the model's own: runs in a process that is killed",
-    "gateway/attempt_bounds.py re.escape(b'\"%b\"' % name.encode())": "a fixed text",
     "gateway/app.py f'{re.escape(before)}{_ANY_TEXT}{re.escape(after)}'": "one repeat between fixed texts, whole",
     "stages/rescue/behind/brackets.py f'[{_MARKS[closes]}{re.escape(first)}]'": "one character",
     "stages/rescue/behind/ended.py self._again": "fixed texts, 40 characters of white space, one character",

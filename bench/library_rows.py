@@ -104,10 +104,19 @@ def decoding(protocol: str) -> Iterator[Row]:
 
 
 def whole_answers(protocol: str) -> Iterator[Row]:
-    """An answer that is not streamed."""
-    pieces = [streams.compact(WHOLE[protocol])]
-    for way, run in (("decode", memory.decode), ("all stages", memory.decode_staged)):
-        yield f"{protocol} whole answer, {way}", partial(run, protocol, pieces)
+    """An answer that is not streamed, as the client reads it: where the protocol has a quick way, by that."""
+    body = streams.compact(WHOLE[protocol])
+    for way, is_staged in (("decode", False), ("all stages", True)):
+        yield f"{protocol} whole answer, {way}", partial(read_whole, protocol, body, is_staged=is_staged)
+
+
+def read_whole(protocol: str, body: bytes, *, is_staged: bool) -> None:
+    """Read such an answer. An older checkout has no quick way."""
+    at_once = getattr(PROTOCOLS[protocol], "read_whole", None)
+    if at_once is None:
+        (memory.decode_staged if is_staged else memory.decode)(protocol, [body])
+        return
+    memory.read_whole(protocol, at_once, body, is_staged=is_staged)
 
 
 def growing_arguments(protocol: str) -> Iterator[Row]:

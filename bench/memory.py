@@ -10,13 +10,15 @@ import streams
 from measuring import Row, exponent, fastest
 
 from dragoman._json import Raw
+from dragoman.bounds import USUAL_BOUNDS
 from dragoman.client.streaming.partial_arguments import PartialArguments
-from dragoman.events import ToolCallDelta
+from dragoman.codec.framing.large_frames import LARGE
+from dragoman.events import Event, ToolCallDelta
 from dragoman.ids import new_id
-from dragoman.pipe import Reader
-from dragoman.protocol import Decoder, Stage
+from dragoman.pipe import Reader, WholeReader
+from dragoman.protocol import NOTHING_EXPECTED, Decoder, ReadWhole, Stage
 from dragoman.protocols import PROTOCOLS
-from dragoman.response_stages import Policy, stages_for
+from dragoman.response_stages import Policy, is_usual, stages_for, stay_as_they_are
 from dragoman.types import Tool
 
 COUNT = 2000
@@ -33,6 +35,7 @@ TOOLS = (
     Tool("edit_file", "", Raw(b'{"type":"object","properties":{"path":{"type":"string"},"edits":{"type":"array"}}}')),
 )
 NAMES = frozenset(tool.name for tool in TOOLS)
+_OFFERED = {tool.name: tool for tool in TOOLS}
 
 
 def decoder(protocol: str) -> Decoder:
@@ -52,6 +55,24 @@ def decode_staged(protocol: str, pieces: list[bytes]) -> None:
     reader = Reader(decoder(protocol), stages)
     for piece in pieces:
         reader.feed(piece)
+    reader.close()
+
+
+def read_whole(protocol: str, at_once: ReadWhole, body: bytes, *, is_staged: bool) -> None:
+    """A body that is no stream, as the client reads it."""
+
+    def read(data: bytes) -> tuple[list[Event], list[Stage]] | None:
+        events = at_once(data, offered_names=_OFFERED, bounds=USUAL_BOUNDS, new_id=new_id)
+        if events is None:
+            return None
+        is_left = not is_staged or (is_usual(Policy(), NOTHING_EXPECTED) and stay_as_they_are(events, _OFFERED))
+        return events, [] if is_left else stages_for(TOOLS, Policy(), new_id=new_id)
+
+    def make() -> Reader:
+        return Reader(decoder(protocol), stages_for(TOOLS, Policy(), new_id=new_id) if is_staged else ())
+
+    reader = WholeReader(read, make, LARGE)
+    reader.feed(body)
     reader.close()
 
 

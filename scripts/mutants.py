@@ -321,7 +321,11 @@ def short_cuts_around() -> Iterator[Mutant]:
     )
     places = {
         "codec/repeated_keys.py": ("tests/codec/test_texts_under_a_key.py", "tests/test_texts_told_twice.py"),
-        "protocols/openai_chat/response/plain_answer.py": ("tests/test_plain_answers.py",),
+        "codec/framing/plain_answer.py": ("tests/test_plain_answers.py",),
+        **{
+            f"protocols/{name}/response/plain_answer.py": ("tests/test_plain_answers.py",)
+            for name in ("anthropic", "gemini", "ollama", "openai_chat", "openai_responses")
+        },
         "protocols/openai_chat/response/plain_chunk.py": ("tests/protocols/test_plain_chunks.py",),
         "protocols/openai_chat/response/decode.py": ("tests/protocols/test_plain_chunks.py",),
         "protocols/openai_chat/response/frame_look.py": ("tests/protocols/test_frame_look.py",),
@@ -346,12 +350,41 @@ def short_cuts_around() -> Iterator[Mutant]:
         ),
     }  # fmt: skip
     looks = (
+        ("codec/framing/plain_answer.py", "not (answer.text or answer.calls) or ", ""),
+        ("codec/framing/plain_answer.py", "call.name in offered_names and ", ""),
+        ("codec/framing/plain_answer.py", "min(bounds.arguments, bounds.argument_values)", "bounds.arguments"),
+        ("codec/framing/plain_answer.py", 'len(ids) == count and "" not in ids', '"" not in ids'),
+        ("codec/framing/plain_answer.py", 'len(ids) == count and "" not in ids', "len(ids) == count"),
+        ("codec/framing/plain_answer.py", "if count >= min(", "if False and count >= min("),
+        ("codec/framing/plain_answer.py", 'counts == "text" and behind > 0', "False"),
+        ("codec/framing/plain_answer.py", "        is_open = False\n", ""),
+        ("codec/framing/plain_answer.py", "            made.add(id)\n", ""),
         ("protocols/openai_chat/response/plain_answer.py", " or not _json.holds_all(answer, data)", ""),
         ("protocols/openai_chat/response/plain_answer.py", 'bool(calls) is (choice.finish_reason == "stop") or not', "not"),  # noqa: E501
-        ("protocols/openai_chat/response/plain_answer.py", "name in offered_names\n            and ", ""),
-        ("protocols/openai_chat/response/plain_answer.py", "            and is_plain_object(arguments)\n", ""),
-        ("protocols/openai_chat/response/plain_answer.py", " and len({call.id for call in calls}) == count", ""),
+        ("protocols/openai_chat/response/plain_answer.py", "not all(is_plain_object(", "not all(bool("),
         ("protocols/openai_chat/response/plain_answer.py", "0 < answer.created < 1e11", "answer.created"),
+        ("protocols/openai_responses/response/plain_answer.py", " or not _json.holds_all(answer, data)", ""),
+        ("protocols/openai_responses/response/plain_answer.py", " and is_plain_object(item.arguments)", ""),
+        ("protocols/openai_responses/response/plain_answer.py", "is _Message and not number", "is _Message"),
+        ("protocols/openai_responses/response/plain_answer.py", "len({item.id for item in answer.output}) < len(answer.output)", "False"),  # noqa: E501
+        ("protocols/openai_responses/response/plain_answer.py", 'odd or "cost" in usage', "odd"),
+        ("protocols/openai_responses/response/plain_answer.py", 'odd or "cost" in usage', '"cost" in usage'),
+        ("protocols/anthropic/response/plain_answer.py", "is _Text and not number", "is _Text"),
+        ("protocols/anthropic/response/plain_answer.py", 'bool(calls) is (message.stop_reason == "end_turn") or not', "not"),  # noqa: E501
+        ("protocols/anthropic/response/plain_answer.py", "not all(says_something(", "not all(bool("),
+        ("protocols/anthropic/response/plain_answer.py", "if not has_plain_parts(data, message, ", "if not (True or "),
+        ("protocols/anthropic/response/plain_answer.py", "    if odd:\n        return None\n", ""),
+        ("protocols/gemini/response/plain_answer.py", " and says_something(told := _json.raw_text(call.args))", " and (told := _json.raw_text(call.args))"),  # noqa: E501
+        ("protocols/gemini/response/plain_answer.py", " and not number", ""),
+        ("protocols/gemini/response/plain_answer.py", "part.text and part.thoughtSignature is None", "part.text"),
+        ("protocols/gemini/response/plain_answer.py", "if not has_plain_parts(data, answer, arguments)", "if False"),
+        ("protocols/gemini/response/plain_answer.py", "counted.toolUsePromptTokenCount is not None or ", ""),
+        ("protocols/ollama/response/plain_answer.py", " or (created := parse_time(answer.created_at)) is None", " or ((created := parse_time(answer.created_at)) and False)"),  # noqa: E501
+        ("protocols/ollama/response/plain_answer.py", "if not has_plain_parts(data, answer, ", "if not (True or "),
+        ("protocols/ollama/response/plain_answer.py", "if not (digits := bytes(raw)).isdigit()", "if not (digits := bytes(raw))"),  # noqa: E501
+        ("protocols/ollama/response/plain_answer.py", "if not says_something(arguments)", "if not arguments"),
+        ("protocols/ollama/response/plain_answer.py", "if index > behind", "if index > behind + 1"),
+        ("protocols/ollama/response/plain_answer.py", "if not id and not call.type", "if not id"),
         ("protocols/openai_chat/response/plain_chunk.py", " or not _json.holds_all(chunk, frame)", ""),
         ("protocols/openai_chat/response/plain_chunk.py", '(chunk.usage and b"rror" not in frame)', "chunk.usage"),
         ("protocols/openai_chat/response/plain_chunk.py", "elif rest and (choice is None or choice.finish_reason):", "elif False:"),  # noqa: E501

@@ -245,7 +245,10 @@ def check_told(protocol: str, value: dict[str, Any]) -> bool:
 def check_read_at_once(protocol: str, body: bytes) -> list[Event] | None:
     """What is read at once, if anything is: the same as the decoder reads."""
     read = PROTOCOLS[protocol].read_whole
-    events = None if read is None else read(body, offered_names={"note"}, bounds=USUAL_BOUNDS)
+    numbers = (f"{number:024}" for number in range(1000))
+    events = None
+    if read is not None:
+        events = read(body, offered_names={"note"}, bounds=USUAL_BOUNDS, new_id=lambda: next(numbers))
     assert events is None or events == decode(protocol, [body]), body
     return events
 

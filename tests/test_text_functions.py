@@ -92,9 +92,6 @@ GIVEN: dict[str, dict[str, Any]] = {
     "protocol/model_pages.py read_size": {"name": "limit", "most": 1000},
     "protocols/anthropic/request/claude_models.py nearest_effort": {"effort": "xhigh"},
     "protocols/anthropic/request/claude_models.py takes_thinking": {"thinking": {"type": "disabled"}},
-    "protocols/openai_chat/response/plain_answer.py read_plain_answer": {
-        "offered_names": ("note",), "bounds": USUAL_BOUNDS,
-    },
     "protocols/openai_chat/response/plain_chunk.py are_texts": {"fingerprint": NOTHING},
     "protocols/openai_chat/response/plain_chunk.py kept_fields": {"fingerprint": NOTHING},
     "protocols/openai_responses/request/namespaces.py joined": {"name": "f"},

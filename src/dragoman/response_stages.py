@@ -81,11 +81,12 @@ def stages_for(
 
 def is_usual(policy: Policy, expectation: Expectation) -> bool:
     """Return whether calls come in the protocol's own fields, are repaired, and nothing else is expected."""
-    return policy.way == "native" and policy.arguments == "live" and expectation == NOTHING_EXPECTED
+    is_native = policy.way == "native" and policy.arguments == "live"
+    return is_native and policy.strict != "notes" and expectation == NOTHING_EXPECTED
 
 
 def stay_as_they_are(events: list[Event], tools: Mapping[str, Tool]) -> bool:
-    """Return whether the stages of a usual policy leave a whole answer without deviations as it is: it has calls alone,
+    """Return whether the stages of a usual policy leave a whole answer with notes at most as it is: it has calls alone,
     each of an offered tool, whose schema takes its arguments.
 
     `tools`: by name.

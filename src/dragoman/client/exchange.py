@@ -366,7 +366,7 @@ def _reader(
     tools, is_plain = {tool.name: tool for tool in offered}, is_usual(policy, expectation)
 
     def read(data: bytes) -> tuple[list[Event], Sequence[Stage]] | None:
-        events = read_whole(data, offered_names=tools, bounds=bounds)
+        events = read_whole(data, offered_names=tools, bounds=bounds, new_id=new_id)
         if events is None:
             return None
         return events, restored if is_plain and stay_as_they_are(events, tools) else stages()

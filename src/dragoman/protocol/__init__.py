@@ -260,7 +260,9 @@ class ReadWhole(Interface):
     None: only the decoder can tell.
     """
 
-    def __call__(self, data: bytes, *, offered_names: Collection[str], bounds: AnswerBounds) -> list[Event] | None: ...
+    def __call__(
+        self, data: bytes, *, offered_names: Collection[str], bounds: AnswerBounds, new_id: NewId
+    ) -> list[Event] | None: ...
 
 
 class CheckWhole(Interface):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Final
 from typing import Protocol as Interface
 
@@ -49,6 +49,14 @@ class Answer(Interface):
 
     def contradict(self, call: OpenCall, where: str) -> None:
         """Fail a call that came in two ways."""
+
+
+def made_id(new_id: NewId, taken: Container[str], index: int) -> str:
+    """Return an id of our own for the call at an index."""
+    made = f"call_{new_id()}"
+    while made in taken:  # by the wire, which made it up likewise
+        made += f"_{index}"  # whatever makes ids, this ends
+    return made
 
 
 class OpenCalls(msgspec.Struct, eq=False):
@@ -173,9 +181,7 @@ class OpenCalls(msgspec.Struct, eq=False):
             self._without_id.add(call.name)
             if self._needs_ids:
                 answer.deviate("missing-id", f"call {call.name}", severity=self._needs_ids)
-        made = f"call_{self._new_id()}"
-        while made in self.by_id:  # by the wire, which made it up likewise
-            made += f"_{call.index}"  # whatever makes ids, this ends
+        made = made_id(self._new_id, self.by_id, call.index)
         self.by_id[made] = call
         return made
 

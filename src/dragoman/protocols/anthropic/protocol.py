@@ -16,6 +16,7 @@ from dragoman.protocols.anthropic.request.parse import parse_request
 from dragoman.protocols.anthropic.request.render import render_request
 from dragoman.protocols.anthropic.response.decode import Decoder
 from dragoman.protocols.anthropic.response.encode import Encoder, render_error, render_response
+from dragoman.protocols.anthropic.response.plain_answer import read_plain_answer
 from dragoman.protocols.anthropic.wire import NAME
 
 #: Fields of a body that clouds have in place of headers.
@@ -45,6 +46,7 @@ PROTOCOL: Final = Protocol(
     render_error=render_error,
     peek=peek,
     check_whole=check_whole,
+    read_whole=read_plain_answer,
     tools=FORMS,
     turns=TurnRules(later_system=False, user=True, no_media=("assistant", "system")),
     goes_as_came=goes_as_came,

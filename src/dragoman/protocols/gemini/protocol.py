@@ -14,6 +14,7 @@ from dragoman.protocols.gemini.request.parse import parse_request
 from dragoman.protocols.gemini.request.render import render_request
 from dragoman.protocols.gemini.response.decode import Decoder
 from dragoman.protocols.gemini.response.encode import Encoder, render_error, render_response
+from dragoman.protocols.gemini.response.plain_answer import read_plain_answer
 from dragoman.protocols.gemini.wire import NAME
 
 
@@ -44,6 +45,7 @@ PROTOCOL = Protocol(
     render_error=render_error,
     peek=peek,
     check_whole=check_whole,
+    read_whole=read_plain_answer,
     expect=expect,
     tools=FORMS,
     turns=TurnRules(user=True, seals_calls=True, no_media=("system",)),

@@ -12,6 +12,7 @@ from dragoman.protocols.ollama.request.parse import parse_request
 from dragoman.protocols.ollama.request.render import render_request
 from dragoman.protocols.ollama.response.decode import Decoder
 from dragoman.protocols.ollama.response.encode import Encoder, render_error, render_response
+from dragoman.protocols.ollama.response.plain_answer import read_plain_answer
 from dragoman.protocols.ollama.wire import FORMS, NAME
 
 
@@ -39,6 +40,7 @@ PROTOCOL = Protocol(
     render_error=render_error,
     peek=peek,
     check_whole=check_whole,
+    read_whole=read_plain_answer,
     style_for=style_for,
     takes_result_media=False,
     tools=FORMS,

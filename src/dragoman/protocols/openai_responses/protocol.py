@@ -16,6 +16,7 @@ from dragoman.protocols.openai_responses.request.parse_and_render import parse_r
 from dragoman.protocols.openai_responses.response.decode import Decoder
 from dragoman.protocols.openai_responses.response.encode import Encoder, render_response
 from dragoman.protocols.openai_responses.response.errors import render_error
+from dragoman.protocols.openai_responses.response.plain_answer import read_plain_answer
 from dragoman.protocols.openai_responses.wire import NAME
 
 
@@ -42,6 +43,7 @@ PROTOCOL: Final = Protocol(
     render_error=render_error,
     peek=peek,
     check_whole=check_whole,
+    read_whole=read_plain_answer,
     tools=FORMS,
     expect=expect,
     tells_failed_calls=True,

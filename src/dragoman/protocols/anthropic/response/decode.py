@@ -87,7 +87,7 @@ class Decoder:
         self._told_blocks = ToldBlocks(self._assembly)
         self._last = LastFrame()
         self._grown = self._blocks.by_index.get(-1)  # the block that it let grow: none so far
-        self._counts = Counts(self._assembly)
+        self._counts = Counts(self._assembly.deviate, self._assembly.usage)
         self._held_content = UNSET  # of `message_start`: it counts where no block says it
         self._content_of_start = UNSET  # where blocks say it
         self._told_at_start: frozenset[str] = frozenset()  # ids of calls with arguments in `message_start`

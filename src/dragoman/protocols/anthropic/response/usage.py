@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.codec.containers import Deviate
 from dragoman.codec.json_fields import overlaid
-from dragoman.codec.parts.assembly import Assembly
 from dragoman.money import MOST_TOKENS
 from dragoman.protocols.anthropic.wire import read
 from dragoman.types import Usage
@@ -24,19 +25,22 @@ _DIGITS: Final = 16
 class Counts:
     """The counts so far. A later report replaces an earlier; omitted counts stay (a later 0 is no count of input)."""
 
-    __slots__ = ("_assembly", "_counts", "rest")
+    __slots__ = ("_counts", "_deviate", "_tell", "rest")
 
-    def __init__(self, assembly: Assembly) -> None:
-        self._assembly = assembly
+    def __init__(self, deviate: Deviate, tell: Callable[[Usage], None]) -> None:
+        self._deviate, self._tell = deviate, tell
         self._counts: dict[str, int] = {}
         self.rest: dict[str, Json] = {}  # what `Usage` does not hold of all reports
 
     def take(self, value: Raw | None) -> None:
         """Take a `usage`."""
-        fields = read(value)
+        self.take_fields(read(value))
+
+    def take_fields(self, fields: Json) -> None:
+        """Take a `usage` that is decoded."""
         if not isinstance(fields, dict):
             if fields is not None:
-                self._assembly.deviate("usage-place", "usage", type(fields).__name__)
+                self._deviate("usage-place", "usage", type(fields).__name__)
             return
         counts = self._counts
         for key, ours in _COUNTS.items():
@@ -47,31 +51,31 @@ class Counts:
                 counts[ours] = count
         details = fields.get(_DETAILS)
         thinking = details.get("thinking_tokens") if isinstance(details, dict) else None
-        self.rest |= _rest_of(fields)
+        self.rest |= rest_of_counts(fields)
         if isinstance(thinking, int):
             counts["reasoning"] = thinking
         cache_read, cache_write = counts.get("cache_read"), counts.get("cache_write")
         fresh = counts.get("input")
         input = counts.get("total_input") if fresh is None else fresh + (cache_read or 0) + (cache_write or 0)
-        self._assembly.usage(Usage(input, counts.get("output"), cache_read, cache_write, counts.get("reasoning")))
+        self._tell(Usage(input, counts.get("output"), cache_read, cache_write, counts.get("reasoning")))
 
     def _odd_count(self, key: str, count: Json) -> int | None:
         if isinstance(count, str) and count.isdecimal() and len(count) < _DIGITS:
-            self._assembly.deviate("usage-place", f"usage.{key}", "a string")
+            self._deviate("usage-place", f"usage.{key}", "a string")
             count = int(count)
         if isinstance(count, int | float) and not isinstance(count, bool) and 0 <= count < MOST_TOKENS:
             return int(count)
-        self._assembly.deviate("usage-place", f"usage.{key}")
+        self._deviate("usage-place", f"usage.{key}", "")
         return None
 
 
 def rest_of_usage(value: Raw | None) -> dict[str, Raw]:
     """Return the fields of `usage` that `Usage` does not have, or null."""
     fields = read(value)
-    return {"usage": _json.raw((isinstance(fields, dict) and _rest_of(fields)) or None)}
+    return {"usage": _json.raw((isinstance(fields, dict) and rest_of_counts(fields)) or None)}
 
 
-def _rest_of(fields: dict[str, Json]) -> dict[str, Json]:
+def rest_of_counts(fields: dict[str, Json]) -> dict[str, Json]:
     """Return the fields of a report that `Usage` does not have."""
     rest = {key: value for key, value in fields.items() if key not in _COUNTS and value is not None}
     details = rest.pop(_DETAILS, None)

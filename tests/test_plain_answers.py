@@ -195,6 +195,7 @@ OTHERS: dict[tuple[str, str], tuple[dict[str, Any], bool]] = {
         "an index behind a call without": (line(function(), function(index=1)), False),
         "another tool": (line({"function": {"name": "noted", "arguments": {"a": 1}}}), False),
         "arguments as a text": (line(function('{"a": 1}')), False),
+        "no arguments": (line({"function": {"name": "note", "arguments": {}}}), False),
         "no time": (line(function(), created_at="x"), False),
         "a duration that is none": (line(function(), load_duration=-1), False),
         "not done": (line(function(), done=False), False),

@@ -104,7 +104,8 @@ def told_again(text: str) -> None:
 
 def family_place(family: Family) -> Place:
     def run(text: str) -> None:
-        stage = Rescue(TOOLS, (FAMILIES[0], family), new_id=counter())  # one with a marker, as there always is
+        # one with a marker, as there always is
+        stage = Rescue(TOOLS, (FAMILIES[0], family), new_id=counter(), most_values=1 << 16)
         for events in said(text):
             stage.feed(events)
 

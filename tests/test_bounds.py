@@ -140,6 +140,7 @@ BREAKS: dict[str, tuple[int, bytes, bytes]] = {
     "body_mib": (1, _body(more="x" * MEBIBYTE), b""),
     "depth": (8, _body(more=_nested(9)), b""),
     "values": (100, _body(more=[1] * 200), b""),
+    "members": (10, _body(more=dict.fromkeys("abcdefghijk", 1), also="x" * 300_000), b""),
     "messages": (3, _body(messages=[{"role": "user", "content": "Hi"}] * 4), b""),
     "tools": (2, _body(tools=[_TOOL] * 3), b""),
     "media_mib": (1, _body(more="A" * (MEBIBYTE // 3 * 4 + 8)), b""),
@@ -160,8 +161,8 @@ BREAKS: dict[str, tuple[int, bytes, bytes]] = {
     "answer_mib": (1, _ASKED, _text(1_200)),
     "whole_mib": (1, _ASKED.replace(b"true", b"false"), _text(1_200)),
 }
-#: Of these nothing is refused: tests/gateway/test_threaded_reading.py.
-NO_REFUSAL = {"apart_kib"}
+#: Of these nothing of a chat is refused: tests/gateway/test_threaded_reading.py, and test_other_forms.py beside it.
+NO_REFUSAL = {"apart_kib", "embeddings_mib", "embedding_kib"}
 
 
 def test_every_setting_has_a_row() -> None:

@@ -279,7 +279,7 @@ def test_texts_that_are_open_at_once_each_have_their_call():
 
 def test_texts_that_end_beside_each_other_are_both_kept():
     whole = '{"name": "note", "parameters": {"a": "%s"}}'
-    stage = Rescue(TOOLS, FAMILIES, new_id=counter())
+    stage = Rescue(TOOLS, FAMILIES, new_id=counter(), most_values=1 << 16)
     opened = [event for at in (0, 1) for event in (TextStart(at), TextDelta(at, whole % f"mark{at}"))]
     out = stage.feed([Start(), *opened, TextEnd(0), TextEnd(1), Finish("stop")])
     reply = fold(check(out))

@@ -141,7 +141,7 @@ def text_events(pieces: list[str]) -> list[Event]:
 def test_text_without_a_marker_passes_as_the_same_events(pieces: list[str]):
     pieces = [f"The {piece}." for piece in pieces]
     events = text_events(pieces)
-    stage = Rescue(TOOLS, FAMILIES, new_id=lambda: "a" * 24)
+    stage = Rescue(TOOLS, FAMILIES, new_id=lambda: "a" * 24, most_values=1 << 16)
     passed = [out for event in events for out in stage.feed([event])]
     assert len(passed) == len(events)
     assert all(one is other for one, other in zip(passed, events, strict=True))
@@ -178,7 +178,7 @@ def test_no_text_is_lost_and_only_what_may_become_a_call_waits(parts: list[str],
     """No text but that of calls that failed; what stands behind one stays."""
     text = "Well, " + "".join(parts)
     size = data.draw(st.integers(1, 8))
-    stage = Rescue(TOOLS, FAMILIES, new_id=lambda: "a" * 24)
+    stage = Rescue(TOOLS, FAMILIES, new_id=lambda: "a" * 24, most_values=1 << 16)
     found = stage.feed([Start(), TextStart(0)])
     for start in range(0, len(text), size):
         found += stage.feed([TextDelta(0, text[start : start + size])])
@@ -207,7 +207,7 @@ TAGS = {
 
 
 def ended(text: str, end: Event) -> Reply:
-    stage = Rescue(TOOLS, FAMILIES, new_id=iter("abcdef").__next__)
+    stage = Rescue(TOOLS, FAMILIES, new_id=iter("abcdef").__next__, most_values=1 << 16)
     events = [Start(), TextStart(0), *(TextDelta(0, mark) for mark in text), TextEnd(0), end]
     return fold(check([out for event in events for out in stage.feed([event])]))
 
@@ -270,7 +270,7 @@ IN_TEXT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</to
     ],
 )
 def test_a_call_both_written_and_structured_is_one(parts: list[list[Event]], cities: list[str], written_twice: int):
-    stage = Rescue(TOOLS, FAMILIES, new_id=iter("abcdef").__next__)
+    stage = Rescue(TOOLS, FAMILIES, new_id=iter("abcdef").__next__, most_values=1 << 16)
     events = [Start(), *(event for part in parts for event in part), Finish("tool_use")]
     found = check([out for event in events for out in stage.feed([event])])
     reply = fold(found)

@@ -25,6 +25,10 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
         apart: a frame, or a call that is read as a whole, above which a thread reads it.
         frame_values: JSON values of a frame that is larger than 256 KiB, an empty list or object for two; log
             probabilities of a whole answer have 200 per token.
+        members: members of one object of such a frame: no step of ours comes between two that are read at once, so
+            nobody else's either.
+        embeddings: an answer with the vectors of few texts.
+        embedding: of each text, where there are many: 4,096 numbers, each on a line of its own.
     """
 
     parts: int = 4_096
@@ -36,6 +40,13 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
     apart: int = 16 * 1024
     frame_values: int = 1_000_000
     argument_values: int = 65_536
+    members: int = 32_768
+    embeddings: int = 64 * _MIB
+    embedding: int = 96 * 1024
+
+    def of_embeddings(self, texts: int) -> int:
+        """Return how large an answer with the vectors of so many texts may be."""
+        return max(self.embeddings, texts * self.embedding)
 
     def overrun(self, *, parts: int, calls: int) -> str:
         """Describe the bound that an answer of so many parts and calls exceeds; "" if none."""

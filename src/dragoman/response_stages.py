@@ -8,6 +8,7 @@ from typing import Literal, final
 
 import msgspec
 
+from dragoman.bounds import USUAL_BOUNDS
 from dragoman.events import Event, TextStart, ToolCallEnd
 from dragoman.protocol import NOTHING_EXPECTED, PLAIN, Dialect, Expectation, NewId, Stage, Strictness, ToolMode
 from dragoman.stages.argument_repair.stage import ArgumentRepair
@@ -32,6 +33,7 @@ class Policy(msgspec.Struct, frozen=True):
         strict: the first deviation ends the response; notes do with "notes" alone.
         sequential: one part open at a time, for encoders.
         way: how the tools were requested (`dragoman.tool_emulation.reading_mode`).
+        argument_values: JSON values of one call in a text, as of any other (`AnswerBounds`).
     """
 
     rescue: bool = True
@@ -39,6 +41,7 @@ class Policy(msgspec.Struct, frozen=True):
     strict: Strictness = False
     sequential: bool = False
     way: ToolMode = "native"
+    argument_values: int = USUAL_BOUNDS.argument_values
 
 
 def stages_for(
@@ -61,7 +64,8 @@ def stages_for(
     if policy.sequential:
         stages.append(Sequencer())
     if tools or expectation.tools:
-        stages += load_stages_of_texts()(tools, policy.way, rescues=policy.rescue, new_id=new_id, dialect=dialect)
+        most, make = policy.argument_values, load_stages_of_texts()
+        stages += make(tools, policy.way, rescues=policy.rescue, new_id=new_id, dialect=dialect, most_values=most)
     else:
         stages.append(ThinkingTags(dialect))
     if tools:

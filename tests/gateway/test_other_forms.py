@@ -15,7 +15,7 @@ from google import genai
 from google.genai import types
 
 from conversations import reply
-from dragoman.codec import embeddings
+from dragoman.bounds import USUAL_BOUNDS
 from dragoman.protocols import EMBEDDING, PROTOCOLS
 from gateway.running import Running, gateway, stream_of, whole_of
 from scripted import whole
@@ -231,17 +231,29 @@ def test_gemini_embeds_one_content(running: Running, version: str, kind: str) ->
     }  # fmt: skip
 
 
-def test_an_answer_with_vectors_may_be_as_large_as_the_texts_are_many(
-    running: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert embeddings.most_bytes(2_000) > 2_000 * 3_072 * 30  # a usual model's, each number on a line of its own
-    body = vectors_of("openai-chat", VECTORS)
-    monkeypatch.setattr(embeddings, "_LEAST_BOUND", 1)
-    for vector, expected in ((len(body) // 2 + 1, 200), (len(body) // 2 - 1, 413)):
-        monkeypatch.setattr(embeddings, "_VECTOR", vector)
-        running.answer(whole(body))
-        status, _, answer = post(running, "/v1/embeddings", {"model": "via-openai-chat", "input": ["a", "b"]})
-        assert (status, b"expected an answer of at most" in answer) == (expected, expected == 413)
+def test_an_answer_with_vectors_may_be_as_large_as_the_texts_are_many(tmp_path: Path) -> None:
+    assert USUAL_BOUNDS.of_embeddings(2_000) > 2_000 * 3_072 * 30  # each number on a line of its own
+    for size, texts, expected in (
+        (1 << 20, 2, 200), ((1 << 20) + 1, 2, 502), (1_500 * 1024, 1_500, 200), (1_500 * 1024 + 1, 1_500, 502),
+    ):  # fmt: skip
+        body = vectors_of("openai-chat", VECTORS[:1] * texts)
+        with gateway(tmp_path, "[server.limits]\nembeddings_mib = 1\nembedding_kib = 1\n") as running:
+            running.answer(whole(body + b" " * (size - len(body))))
+            asked = {"model": "via-openai-chat", "input": ["a"] * texts}
+            status, headers, answer = post(running, "/v1/embeddings", asked)
+        assert (status, b"(setting server.limits.embeddings_mib), got" in answer) == (expected, expected == 502)
+        assert headers.get("x-should-retry") == ("false" if expected == 502 else None)
+
+
+@pytest.mark.parametrize("spaces", ["", " ", "\n  "])
+def test_a_vector_is_given_as_it_came(running: Running, spaces: str) -> None:
+    """Its digits and its spaces; in its place, whatever the order; and packed it is unpacked."""
+    vector = f"[{spaces}0.10,1e-3,{spaces}-7{spaces}]"
+    rows = f'{{"index":1,"embedding":{vector}}},{{"embedding":{spaces}"AACAPwAAAEA=","index":0,"more":[1]}}'
+    running.answer(whole(f'{{"more":{{}},"data":{spaces}[{rows}],"usage":{{"prompt_tokens":3}}}}'.encode()))
+    status, _, answer = post(running, "/api/embed", {"model": "via-openai-chat", "input": ["a", "b"]})
+    assert status == 200 and f'"embeddings":[[1.0,2.0],{vector}]'.replace("\n", " ").encode() in answer
+    assert json.loads(answer)["prompt_eval_count"] == 3
 
 
 def test_embeddings_are_counted(running: Running) -> None:

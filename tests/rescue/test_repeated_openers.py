@@ -35,7 +35,7 @@ _CALL = '<tool_call>{"name": "write_file", "arguments": {"path": "a", "content":
 
 def read(text: str, size: int) -> list[Event]:
     """All families read a text in deltas of so many characters."""
-    stage = Rescue(TOOLS, FAMILIES, new_id=counter())
+    stage = Rescue(TOOLS, FAMILIES, new_id=counter(), most_values=1 << 16)
     middle: list[Event] = [TextDelta(0, piece) for piece in pieces(text, size)]
     events = (Start(), TextStart(0), *middle, TextEnd(0), Finish("stop"))
     return [out for event in events for out in stage.feed([event])]

@@ -10,7 +10,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Malformed
 from dragoman.client.requester import Requester
-from dragoman.codec.embeddings import EmbedRequest, most_bytes
+from dragoman.codec.embeddings import EmbedRequest, too_large
 from dragoman.errors import CallFailed, UsageError, WireError
 from dragoman.events import Failure, fold
 from dragoman.gathered import Gathered
@@ -116,7 +116,7 @@ async def _asked(requester: Requester, target: Target, asked: Texts) -> Embeddin
         async with asyncio.timeout(asked.timeout):
             response = await requester.send(target, http)
             try:
-                body = await _read(response, most_bytes(len(asked.texts)))
+                body = await _read(response, target.bounds.of_embeddings(len(asked.texts)))
             finally:
                 response.close()
         if not 200 <= response.status < 300:
@@ -142,5 +142,5 @@ async def _read(response: Response, most: int) -> bytes:
     while data := await response.read():
         kept.add(data)
         if kept.size > most:
-            raise _Failed(Failure("answer_too_large", f"expected an answer of at most {most} bytes"))
+            raise _Failed(too_large(most, kept.size))
     return kept.take()

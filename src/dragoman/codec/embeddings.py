@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, final
 from typing import Protocol as Interface
+from typing import final
 
 import msgspec
 
 from dragoman._json import Raw
+from dragoman.bounds import exceeded
+from dragoman.events import Failure
 from dragoman.protocol import HttpRequest
 from dragoman.types import Native
 
-#: Bytes of an answer with few vectors, and of each vector: 4,096 numbers, each on a line of its own.
-_LEAST_BOUND: Final = 64 * 1024 * 1024
-_VECTOR: Final = 96 * 1024
 
-
-def most_bytes(texts: int) -> int:
-    """Return how large an answer with the vectors of so many texts may be."""
-    return max(_LEAST_BOUND, texts * _VECTOR)
+def too_large(most: int, seen: int) -> Failure:
+    """Return the failure of an answer of more than `most` bytes. `seen`: those so far."""
+    told = exceeded(f"an answer of at most {most} bytes", "embeddings_mib", f"{seen} or more")
+    return Failure("answer_too_large", told)
 
 
 @final

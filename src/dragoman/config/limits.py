@@ -21,6 +21,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         body_mib: a request's body, compressed and decompressed.
         depth: lists and objects around a value.
         values: JSON values of a request.
+        members: members of one object, of a request or an answer's event larger than 256 KiB.
         messages: messages, contents, or items of an input.
         tools: tools of a request.
         media_mib: one image or file.
@@ -31,12 +32,14 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         frame_values: JSON values of a frame larger than 256 KiB.
         answer_mib: an answer, decompressed, and so its text.
         whole_mib: what is held of an answer that is delivered whole.
+        embeddings_mib: an answer with embeddings of few texts; `embedding_kib`: of each text, where there are many.
         apart_kib: a frame, or a call that must be read as a whole, above which a thread reads it.
     """
 
     body_mib: Positive = 32
     depth: Positive = 128
     values: Positive = 250_000
+    members: Positive = 32_768
     messages: Positive = 50_000
     tools: Positive = 512
     media_mib: Positive = 20
@@ -48,6 +51,8 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     frame_values: Positive = 1_000_000
     answer_mib: Positive = 128
     whole_mib: Positive = 32
+    embeddings_mib: Positive = 64
+    embedding_kib: Positive = 96
     apart_kib: Positive = 16
 
     def answers(self) -> AnswerBounds:
@@ -62,4 +67,7 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             self.apart_kib * _KIB,
             self.frame_values,
             self.argument_values,
+            self.members,
+            self.embeddings_mib * _MIB,
+            self.embedding_kib * _KIB,
         )

@@ -44,7 +44,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_limits(config: LimitsConfig) -> Limits:
     """Return the limits of the configuration."""
-    shape = BodyBounds(config.depth, config.values, config.messages, config.tools, config.media_mib * _MIB)
+    shape = BodyBounds(
+        config.depth, config.values, config.messages, config.tools, config.media_mib * _MIB, config.members
+    )
     return Limits(body=config.body_mib * _MIB, shape=shape)
 
 

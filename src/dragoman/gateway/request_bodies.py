@@ -19,7 +19,7 @@ from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.bounds import exceeded
 from dragoman.client.offload import MANY
-from dragoman.codec.framing.large_frames import LARGE, MOST_MEMBERS
+from dragoman.codec.framing.large_frames import LARGE, wide_object
 from dragoman.codec.framing.outline import has_wide_object, outlines, room_left, values_beyond
 from dragoman.errors import WireError
 
@@ -66,6 +66,7 @@ class BodyBounds(msgspec.Struct, frozen=True, gc=False):
         messages: messages, contents, or items of an input.
         tools: tools.
         media: bytes of one image or file.
+        members: members of one object of a body larger than 256 KiB.
     """
 
     depth: int = 128
@@ -73,6 +74,7 @@ class BodyBounds(msgspec.Struct, frozen=True, gc=False):
     messages: int = 50_000
     tools: int = 512
     media: int = 20 * 1024 * 1024
+    members: int = 32_768
 
 
 USUAL_BOUNDS: Final = BodyBounds()
@@ -215,8 +217,8 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
     """
     if len(body) > bounds.media:
         _check_media(body, bounds.media)
-    if len(body) > LARGE and has_wide_object(body, MOST_MEMBERS):
-        raise WireError(f"expected objects of at most {MOST_MEMBERS} members, got one with more", status=413)
+    if len(body) > LARGE and has_wide_object(body, bounds.members):
+        raise WireError(wide_object(bounds.members), status=413)
     most = min(bounds.depth, bounds.tools, bounds.messages)
     left = room_left(body, _BRACKETS, most)
     _check_values(body, bounds.values, most - left if left >= 0 else -1)

@@ -142,6 +142,8 @@ def _target(
     way = tools or model.tools or route.tools
     known = config.catalog.model(name)
     options = msgspec.structs.replace(model.options, cache=model.options.cache or route.cache)
+    bounds = config.server.limits.answers()
+    most = bounds.argument_values
     return Target(
         provider=provider,
         protocol=PROTOCOLS[provider.protocol],
@@ -149,14 +151,14 @@ def _target(
         dialect=msgspec.structs.replace(provider.dialect, **model.dialect) if model.dialect else provider.dialect,
         limits=known.limits(),
         key=key,
-        policy=Policy(rescue=route.rescue, arguments=route.arguments, strict=strict),
+        policy=Policy(rescue=route.rescue, arguments=route.arguments, strict=strict, argument_values=most),
         options={name: option for name, option in msgspec.structs.asdict(options).items() if option not in _UNSET},
         tools=way,
         tools_required=required,
         refuses_tools=way == "auto" and known.tools is False,
         thinking=model.thinking or route.thinking,
         client_login=theirs.client_login,
-        bounds=config.server.limits.answers(),
+        bounds=bounds,
         tool_policy={**route.tool_policy, **model.tool_policy} if model.tool_policy else route.tool_policy,
     )
 

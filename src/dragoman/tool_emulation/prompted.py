@@ -31,8 +31,8 @@ class Prompted:
 
     handles = EVERY_KIND
 
-    def __init__(self, tools: Sequence[Tool], *, lenient: bool, new_id: NewId) -> None:
-        self._rescue = Rescue(tools, FAMILIES if lenient else (_ASKED,), new_id=new_id)
+    def __init__(self, tools: Sequence[Tool], *, lenient: bool, new_id: NewId, most_values: int) -> None:
+        self._rescue = Rescue(tools, FAMILIES if lenient else (_ASKED,), new_id=new_id, most_values=most_values)
 
     def feed(self, events: list[Event]) -> list[Event]:
         return [event for event in self._rescue.feed(events) if not _is_expected(event)]

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from dragoman.codec.parts.argument_text import ArgumentText
+from dragoman.codec.parts.settled_arguments import beyond
 from dragoman.events import (
     EVERY_KIND,
     CallFailureKind,
@@ -67,13 +68,25 @@ class _Call(msgspec.Struct, eq=False):
 class Structured:
     """The stage for one response. A `dragoman.protocol.Stage`."""
 
-    __slots__ = ("_call", "_failed", "_found", "_indices", "_new_id", "_other", "_out", "_part", "_usable")
+    __slots__ = (
+        "_call",
+        "_failed",
+        "_found",
+        "_indices",
+        "_most_values",
+        "_new_id",
+        "_other",
+        "_out",
+        "_part",
+        "_usable",
+    )
 
     acts_on = EVERY_KIND
 
     handles = EVERY_KIND
 
-    def __init__(self, *, new_id: NewId) -> None:
+    def __init__(self, *, new_id: NewId, most_values: int) -> None:
+        self._most_values = most_values
         self._new_id = new_id
         self._part: _Part | None = None
         self._call: _Call | None = None
@@ -178,7 +191,7 @@ class Structured:
 
     def _close_call(self, call: _Call, end: Close) -> None:
         self._call = None
-        settled = call.text.settle(proven=not end.is_cut)
+        settled = beyond(call.text.raw(), self._most_values) or call.text.settle(proven=not end.is_cut)
         if end.problem:
             self._fail(call, "contradicted", end.problem)
             return

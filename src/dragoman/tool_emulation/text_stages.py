@@ -23,17 +23,19 @@ _OF_TEXTS: Final = ThinkingTags.acts_on | Rescue.acts_on | ToldAgain.acts_on | (
 
 
 def stages_of_texts(
-    tools: tuple[Tool, ...], way: ToolMode, *, rescues: bool, new_id: NewId, dialect: Dialect
+    tools: tuple[Tool, ...], way: ToolMode, *, rescues: bool, new_id: NewId, dialect: Dialect, most_values: int
 ) -> list[Stage]:
     """Return the stages, or what makes them at the first text.
 
     Args:
         way: how the tools were asked for.
         rescues: calls are read in other forms too.
+        most_values: JSON values of one call.
     """
 
     def make() -> list[Stage]:
-        return [ThinkingTags(dialect), *_readers_of_calls(tools, way, rescues=rescues, new_id=new_id)]
+        readers = _readers_of_calls(tools, way, rescues=rescues, new_id=new_id, most_values=most_values)
+        return [ThinkingTags(dialect), *readers]
 
     def make_all() -> list[Stage]:
         return [*make(), ToldAgain(make, marks_calls=way == "native")]
@@ -41,12 +43,14 @@ def stages_of_texts(
     return [Later(make_all, _OF_TEXTS, _BEFORE_TEXTS)] if way == "native" else make_all()
 
 
-def _readers_of_calls(tools: tuple[Tool, ...], way: ToolMode, *, rescues: bool, new_id: NewId) -> list[Stage]:
+def _readers_of_calls(
+    tools: tuple[Tool, ...], way: ToolMode, *, rescues: bool, new_id: NewId, most_values: int
+) -> list[Stage]:
     if not tools:
         return []
-    stages: list[Stage] = [Structured(new_id=new_id)] if way == "schema" else []
+    stages: list[Stage] = [Structured(new_id=new_id, most_values=most_values)] if way == "schema" else []
     if way == "prompted":
-        stages.append(Prompted(tools, lenient=rescues, new_id=new_id))
+        stages.append(Prompted(tools, lenient=rescues, new_id=new_id, most_values=most_values))
     elif rescues:
-        stages.append(Rescue(tools, FAMILIES, new_id=new_id))
+        stages.append(Rescue(tools, FAMILIES, new_id=new_id, most_values=most_values))
     return stages

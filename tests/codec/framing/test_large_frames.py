@@ -16,7 +16,7 @@ from cases import counter
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.framing import large_frames
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
-from dragoman.codec.framing.large_frames import LARGE, MOST_MEMBERS, has_large_line
+from dragoman.codec.framing.large_frames import LARGE, has_large_line
 from dragoman.codec.framing.outline import has_wide_object
 from dragoman.events import Failure
 from dragoman.protocols import PROTOCOLS
@@ -138,9 +138,9 @@ def test_an_object_has_as_many_members_as_are_allowed_and_no_more(protocol: str)
     objects = [many for many in answers(protocol) if many.is_object]
     for many in objects[:: len(objects) // 3]:
         count += 1
-        for members in (MOST_MEMBERS, MOST_MEMBERS + 1):
+        for members in (most := USUAL_BOUNDS.members, most + 1):
             message = message_of(protocol, many.text(members).encode(), USUAL_BOUNDS.frame_values, READ)
-            if (members > MOST_MEMBERS) is not message.startswith("expected objects of at most"):
+            if (members > most) is not message.startswith("expected objects of at most"):
                 wrong.append((many.name, members, message))
     assert count and not wrong
 

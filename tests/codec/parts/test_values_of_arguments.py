@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import get_args
+
 from cases import counter
+from dragoman._json import Raw
 from dragoman.bounds import USUAL_BOUNDS
 from dragoman.events import Event, Finish, Start, TextDelta, TextEnd, TextStart, ToolCallEnd, ToolCallFailed
+from dragoman.protocol import ToolMode
 from dragoman.protocols import PROTOCOLS
+from dragoman.response_stages import Policy, stages_for
+from dragoman.types import Tool
 from for_each import for_each
 from places import called, pieces, reader_of
 
@@ -38,6 +45,20 @@ def test_a_call_has_as_many_values_as_are_allowed_and_no_more(protocol: str) -> 
         [failed] = [event for event in refused if type(event) in (ToolCallEnd, ToolCallFailed)]
         assert isinstance(failed, ToolCallFailed) and failed.kind == "refused"
         assert f"(setting server.limits.argument_values), got {MOST + 1} or more" in failed.message
+
+
+@for_each("way", get_args(ToolMode))
+def test_the_setting_counts_for_calls_in_a_text(way: ToolMode) -> None:
+    """However the tools were asked for."""
+    form = '{"tool_calls":[%s]}' % IN_TEXT[2] if way == "schema" else IN_TEXT[0]
+    for most, kind in ((100, ToolCallEnd), (99, ToolCallFailed)):
+        policy = Policy(way=way, argument_values=most)
+        events = [*itertools.chain(*said(form % arguments(100)))]
+        for stage in stages_for((Tool("f", None, Raw(b'{"type":"object"}')),), policy, new_id=counter()):
+            events = stage.feed(events)
+        [call] = [event for event in events if type(event) in (ToolCallEnd, ToolCallFailed)]
+        assert type(call) is kind, (way, most, call)
+        assert kind is ToolCallEnd or f"at most {most} JSON values" in call.message
 
 
 @for_each("form", IN_TEXT)

@@ -18,8 +18,6 @@ from dragoman.codec.framing.outline import has_wide_object, values_beyond
 
 #: Bytes above which a frame is looked at.
 LARGE: Final = 256 * 1024
-#: Members of one object: no step of ours comes between two that are read at once, so nobody else's either.
-MOST_MEMBERS: Final = 32_768
 
 #: Looks at a large frame; raises TooLarge.
 Look = Callable[[bytes], None]
@@ -39,11 +37,16 @@ def check_large(frame: bytes, bounds: AnswerBounds, look: Look | None) -> bytes:
         most = bounds.frame_values
         if count := values_beyond(frame, most):
             raise TooLarge(exceeded(f"a frame of at most {most} JSON values", "frame_values", f"{count} or more"))
-        if has_wide_object(frame, MOST_MEMBERS):
-            raise TooLarge(f"expected objects of at most {MOST_MEMBERS} members, got one with more")
+        if has_wide_object(frame, bounds.members):
+            raise TooLarge(wide_object(bounds.members))
         if look is not None:
             look(frame)
     return frame
+
+
+def wide_object(most: int) -> str:
+    """Return the message for an object of more than `most` members."""
+    return exceeded(f"objects of at most {most} members", "members", f"{most + 1} or more")
 
 
 def has_large_line(data: bytes) -> bool:

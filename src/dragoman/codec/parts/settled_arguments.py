@@ -69,7 +69,7 @@ def is_plain_object(text: str) -> bool:
     return has_plain_keys(written) or (type(_json.decode(text)) is not _json.Malformed and not _json.repeats_key(text))
 
 
-def beyond(text: str, most: int = USUAL_BOUNDS.argument_values) -> Settled | None:
+def beyond(text: str, most: int) -> Settled | None:
     """Return the result of arguments with more than `most` JSON values, of which none is read; else None."""
     count = values_beyond(text.encode("utf-8", "replace"), most) if len(text) > most else 0
     if not count:
@@ -82,7 +82,7 @@ def is_same(one: str, other: str) -> bool:
     """Return whether two argument texts are the same object. Of very many values none is read for it."""
     if one == other:
         return True
-    if beyond(one) is not None:
+    if beyond(one, USUAL_BOUNDS.argument_values) is not None:
         return False
     value = _json.decode_object(one)
     return not isinstance(value, _json.Malformed) and is_same_value(value, _json.decode_object(other))

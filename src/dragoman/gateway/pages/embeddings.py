@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from dragoman.client.offload import run_sized, weight_of
-from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest, most_bytes
+from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest
 from dragoman.errors import WireError
 from dragoman.events import Failure
 from dragoman.gateway.endpoint import Call, Endpoint, Refused
@@ -74,7 +74,8 @@ class _Asked:
             # No text is written for vectors.
             return found, Usage(input=found.tokens, output=None if found.tokens is None else 0)
 
-        embedded = await self._forwarder.whole(call, chain, rendered, read, most_bytes(len(request.inputs)))
+        most = chain.targets[0].bounds.of_embeddings(len(request.inputs))
+        embedded = await self._forwarder.whole(call, chain, rendered, read, most)
         if len(embedded.vectors) != len(request.inputs):
             counts = f"expected {len(request.inputs)} embeddings, got {len(embedded.vectors)}"
             raise Refused(Failure("wire", counts, 502))

@@ -15,6 +15,7 @@ from dragoman.client.failure_words import explained
 from dragoman.client.offload import run_sized, weight_of
 from dragoman.client.requester import Requester
 from dragoman.client.target_state import LOG
+from dragoman.codec.embeddings import too_large
 from dragoman.codec.json_fields import no_object
 from dragoman.codec.splicing import splice
 from dragoman.events import Failure, Finish
@@ -31,8 +32,6 @@ from dragoman.routing.metering import Meter
 from dragoman.routing.target import Chain, Target
 from dragoman.types import ProtocolName, Usage
 
-#: Bytes of the body of an error.
-_LARGEST: Final = 64 * 1024 * 1024
 #: Seconds without a byte of it.
 _SILENCE: Final = 120.0
 _DONE: Final = Finish("stop")
@@ -151,7 +150,7 @@ class Forwarder:
         if 200 <= response.status < 300:
             return response
         try:
-            body = await self._read(response, _LARGEST)
+            body = await self._read(response, target.bounds.embeddings)
         finally:
             response.close()
         failure = target.protocol.parse_error(response.status, body, headers=response.headers)
@@ -164,7 +163,7 @@ class Forwarder:
             while data := await _next(response):
                 kept.add(data)
                 if kept.size > most:
-                    raise Refused(Failure("answer_too_large", f"expected an answer of at most {most} bytes"))
+                    raise Refused(too_large(most, kept.size))
         except TransportFailed as problem:
             raise Refused(problem.failure) from None
         return kept.take()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import struct
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
@@ -15,6 +17,24 @@ from dragoman.protocol import HttpRequest
 from dragoman.protocols.openai_chat.wire import NAME
 
 _MODELLED: Final = ("model", "input", "dimensions", "encoding_format")
+
+
+class _Row(msgspec.Struct):
+    """A vector. `index` is its place, if it is a whole number."""
+
+    embedding: Raw
+    index: Any = None
+
+
+class _Answer(msgspec.Struct):
+    """An answer. Its vectors stay text: as numbers they take twice its size, and hold the interpreter for long."""
+
+    data: list[_Row]
+    usage: Any = None
+
+
+_decode_answer = _json.typed_decoder(_Answer)
+_QUOTE: Final = ord('"')
 
 
 def parse_request(body: bytes, *, path: str = "") -> EmbedRequest:
@@ -58,22 +78,19 @@ def render_request(request: EmbedRequest) -> HttpRequest:
 
 def parse_response(body: bytes) -> Embedded:
     """Parse a provider's answer; its vectors may come in any order and packed all the same."""
-    value = _json.decode(body)
-    if not isinstance(value, dict):
-        raise WireError("expected a JSON object", status=502)
-    data = value.get("data")
-    if not isinstance(data, list) or not all(isinstance(row, dict) and "embedding" in row for row in data):
+    answer = _decode_answer(body)
+    if isinstance(answer, Malformed):
         raise WireError("expected a list of embeddings", status=502)
-    rows = sorted(enumerate(data), key=lambda row: index if type(index := row[1].get("index")) is int else row[0])
-    usage = value.get("usage")
-    tokens = usage.get("prompt_tokens") if isinstance(usage, dict) else None
-    vectors = tuple(_unpacked(row["embedding"]) for _, row in rows)
+    rows = sorted(enumerate(answer.data), key=lambda row: row[1].index if type(row[1].index) is int else row[0])
+    tokens = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
+    vectors = tuple(_unpacked(row.embedding) for _, row in rows)
     return Embedded(vectors, tokens if type(tokens) is int else None)
 
 
-def _unpacked(vector: Json) -> Raw:
+def _unpacked(told: Raw) -> Raw:
+    vector = read(told) if memoryview(told)[0] == _QUOTE else None
     if not isinstance(vector, str):
-        return _json.raw(vector)
+        return told
     try:
         data = base64.b64decode(vector, validate=True)
         return _json.raw(list(struct.unpack(f"<{len(data) // 4}f", data)))

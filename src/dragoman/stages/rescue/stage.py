@@ -53,13 +53,14 @@ class Rescue:
     """The stage for one response. A `dragoman.protocol.Stage`."""
 
     __slots__ = (
-        "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_new_id", "_out", "_parts", "_pending",
-        "_places", "_repeats", "_tools", "_torn", "_unproven", "handles",
+        "_ended", "_failed", "_families", "_found_calls", "_has_answer", "_most_values", "_new_id", "_out", "_parts",
+        "_pending", "_places", "_repeats", "_tools", "_torn", "_unproven", "handles",
     )  # fmt: skip
 
     acts_on = _TEXT_STARTS
 
-    def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId) -> None:
+    def __init__(self, tools: Sequence[Tool], families: Sequence[Family], *, new_id: NewId, most_values: int) -> None:
+        self._most_values = most_values
         self._tools = Tools(tools)
         self._families = tuple(families)
         self._new_id = new_id
@@ -333,7 +334,7 @@ class Rescue:
             self._close_call(call, end)
 
     def _close_call(self, call: Call, end: Close) -> None:
-        settled = beyond(call.text.raw()) or call.text.settle(proven=end.is_whole())
+        settled = beyond(call.text.raw(), self._most_values) or call.text.settle(proven=end.is_whole())
         if problem := doubt_of(call, end, settled.text, self._tools, self._families):
             end = Close("", problem)
         delta = (settled.text or "") if call.waits else settled.delta

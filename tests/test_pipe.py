@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
+
 from dragoman._json import Raw
 from dragoman.events import (
     Deviation,
@@ -14,6 +16,7 @@ from dragoman.events import (
     TextDelta,
     TextEnd,
     TextStart,
+    ThinkingDelta,
     ToolCallDelta,
     ToolCallEnd,
     ToolCallFailed,
@@ -24,6 +27,7 @@ from dragoman.events import (
 from dragoman.pipe import Later, Reader
 from dragoman.protocol import Stage
 from dragoman.response_stages import Policy, stages_for
+from dragoman.stages.rescue.stage import Rescue
 from dragoman.types import NO_USAGE, Part, Text, Thinking, Tool, ToolCall
 from for_each import for_each
 
@@ -125,6 +129,22 @@ def test_a_long_text_is_read_by_stages_that_are_made_at_its_start() -> None:
     text: list[Event] = [TextStart(0), *(TextDelta(0, each) for each in said), TextEnd(0)]
     given, expected = with_and_without_later([[Start()], text, [Finish("stop")]])
     assert unfold(fold(given)) == unfold(fold(expected)) and fold(given).tool_calls
+
+
+def test_a_text_that_comes_at_once_is_looked_through_as_a_whole_behind_its_first_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each of its deltas was taken by itself: half of what a short answer cost."""
+    taken, delta = [], Rescue._delta
+
+    def count(self: Rescue, event: TextDelta | ThinkingDelta) -> None:
+        taken.append(event)
+        delta(self, event)
+
+    monkeypatch.setattr(Rescue, "_delta", count)
+    batch: list[Event] = [Start(), TextStart(0), *(TextDelta(0, f" word{number}") for number in range(100))]
+    assert Reader(Given([batch]), stages()).feed(b"") == batch
+    assert len(taken) <= 2
 
 
 def test_a_deviation_makes_stages_of_texts_only_if_it_tells_texts() -> None:

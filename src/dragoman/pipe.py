@@ -12,6 +12,7 @@ from dragoman.protocol import Decoder, Stage
 
 #: Events of one kind in a row that are worth a way of their own.
 _LONG: Final = 8
+_FIRST: Final = 2  # the second text shows that the message is no call as a whole
 _LASTS: Final = 32
 #: What the JSON reader takes may be too deep for what is done with it then, wherever that is.
 _TOO_DEEP: Final = Failure("wire", "expected JSON of some hundred levels at most, got more")
@@ -126,9 +127,9 @@ class Reader:
         out: list[Event] = []
         for run in runs:
             if type(run[0]) is not ToolCallDelta:
-                # with the first text a stage may find that it has nothing to do with the others
-                out += _pass(run[:1], self._stages)
-                del run[:1]
+                # with the first texts a stage may find that it has nothing to do with the others
+                out += _pass(run[:_FIRST], self._stages)
+                del run[:_FIRST]
             out += _pass(run, self._stages)
         return out
 

@@ -7,7 +7,6 @@ in `native`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
@@ -68,7 +67,7 @@ _ROLES: Final[dict[str, Role]] = {
 #: A longer schema says something: bytes.
 _LONGEST_EMPTY: Final = 100
 _NONE: Final = Raw(b"[]")
-_ADDRESS: Final = re.compile(r"data:|https?://", re.IGNORECASE)
+_ADDRESSES: Final = ("data:", "http://", "https://")
 _Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -347,7 +346,7 @@ def _schema(value: Raw) -> Raw | None:
 
 def _parse_image(text: str) -> Media:
     """Return base64; or the image at an address, which clients of other protocols send, and no server of Ollama's."""
-    if _ADDRESS.match(text) is None:
+    if not text[:8].lower().startswith(_ADDRESSES):
         return Media("image", image_type(text), text)
     image = with_data(Media("image", url=text))
     return image if image.mime or image.data is None else Media("image", image_type(image.data), image.data)

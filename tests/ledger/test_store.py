@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -14,9 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman.ledger.counters.sqlite import SqliteCounters
 from dragoman.ledger.folder import LedgerFolder
-from dragoman.ledger.interfaces import Refused, StoreAway, StoreDamaged
+from dragoman.ledger.interfaces import Claim, Facts, Refused, StoreAway, StoreDamaged
 from dragoman.ledger.journal.records import STATES, AttemptIds, PriceSnapshot, Row
+from dragoman.ledger.limits.accounts import is_concurrent, is_recorded
 from dragoman.ledger.limits.seeding import read_spent
 from dragoman.ledger.reports.checking import check
 from dragoman.ledger.reports.exporting import export_csv
@@ -479,3 +483,46 @@ def test_while_a_month_is_dropped_its_spend_counts_once(folder: LedgerFolder) ->
     file.write_bytes(kept)
     assert read_spent(folder, (4, 5)) == before
     store.close()
+
+
+_OTHER = """
+import sys
+from pathlib import Path
+from dragoman.ledger.counters.sqlite import SqliteCounters
+from dragoman.ledger.stores.sqlite import SqliteStore
+
+store = SqliteStore(Path(sys.argv[1]))
+store.audit("other", "look", "", {})
+store.close()
+counters = SqliteCounters(
+    Path(sys.argv[1]) / "counters.sqlite", seeds=lambda accounts: {}, adjusted=lambda account: 0, live=set, leasing=set
+)
+counters.look()
+counters.close()
+"""
+
+
+def test_another_process_that_closes_a_file_takes_nothing_from_who_has_it_open(tmp_path: Path) -> None:
+    """Two of this process opened it: the second took back the first one's locks, so the other deleted its log."""
+
+    def counters() -> SqliteCounters:
+        file = tmp_path / "counters.sqlite"
+        return SqliteCounters(file, seeds=lambda accounts: {}, adjusted=lambda account: 0, live=set, leasing=set)
+
+    stores, counted = [SqliteStore(tmp_path) for _ in "12"], [counters() for _ in "12"]
+    for store in stores:
+        store.audit("a", "look", "", {})
+    for each in counted:
+        each.look()
+    subprocess.run([sys.executable, "-c", _OTHER, str(tmp_path)], check=True)
+    for store in stores:
+        store.audit("b", "look", "", {})
+    account = next(number for number in range(4, 8) if not is_recorded(number) and not is_concurrent(number))
+    claim = Claim(account, "a" * 16, 1, Facts(5, 0), 0, 0, 10, 1, counted[0].epoch, math.inf)
+    assert counted[0].take(claim).outcome == "granted"
+    with closing(sqlite3.connect(tmp_path / MAIN_FILE)) as main:
+        assert main.execute("SELECT count(*) FROM audit").fetchone() == (5,)
+    with closing(sqlite3.connect(tmp_path / "counters.sqlite")) as file:
+        assert file.execute("SELECT sum(amount) FROM share").fetchone() == (5,)
+    for closed in (*stores, *counted):
+        closed.close()

@@ -19,6 +19,7 @@ from typing import Final, TypeAlias, TypeVar, final
 
 import msgspec
 
+from dragoman.ledger.stores.files import make_file
 from dragoman.ledger.stores.salvage import salvage
 
 T = TypeVar("T")
@@ -178,7 +179,7 @@ class Database:
 
     def _open_file(self, file: Path) -> sqlite3.Connection:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite's other files take its mode
+        make_file(file)
         connection = sqlite3.connect(file)
         self._identity = _identity(file)
         try:

@@ -21,7 +21,7 @@ from dragoman.ledger.interfaces import Account, Claim, CountersAway, Lease, Seed
 from dragoman.ledger.limits.accounts import is_concurrent, is_recorded
 from dragoman.ledger.limits.leases import LEASE_SECONDS, SILENT_SECONDS, share, unasked
 from dragoman.ledger.replica.age import read_boot
-from dragoman.ledger.stores.files import Serial, is_busy, is_damage, serial_of
+from dragoman.ledger.stores.files import Serial, is_busy, is_damage, make_file, serial_of
 from dragoman.ledger.stores.schema import ADJUSTED
 
 COUNTERS_FILE: Final = "counters.sqlite"
@@ -349,7 +349,7 @@ class SqliteCounters:
             return self._connection
         self.close()  # somebody removed the file
         self._file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(self._file, os.O_CREAT | os.O_RDWR, 0o600))
+        make_file(self._file)
         connection = sqlite3.connect(self._file, isolation_level=None, check_same_thread=False, timeout=_PATIENCE)
         until = time.monotonic() + _PATIENCE
         try:

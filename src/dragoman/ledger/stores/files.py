@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -37,6 +39,8 @@ PRAGMA cache_size = -1024;
 """
 #: 31 December 9999, in days since 1970: an id has room for later ones, a calendar has not.
 _LAST_DAY: Final = 2_932_896
+#: Held while a file is made.
+_MAKING: Final = threading.Lock()
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
@@ -73,6 +77,20 @@ def serial_of(file: Path) -> Serial:
     return found.st_dev, found.st_ino
 
 
+def make_file(file: Path) -> None:
+    """Create a file for SQLite that only its owner reads, if there is none. SQLite's other files take its mode.
+
+    One that stands there is not opened: to close a descriptor of it takes back all locks that this process has on it
+    (POSIX). Another process then takes its own connection for the last one and deletes the log into which this one
+    writes on, so that what is committed here is lost.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    with _MAKING, contextlib.suppress(FileExistsError):  # nor is one locked here before its descriptor is closed
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+
+
 def open_file(file: Path, schema: str) -> sqlite3.Connection:
     """Open a file of the ledger for writing; create it if there is none. `schema` is `MAIN` or `MONTH`.
 
@@ -82,7 +100,7 @@ def open_file(file: Path, schema: str) -> sqlite3.Connection:
     """
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_CREAT | os.O_RDWR, 0o600))  # SQLite's other files take its mode
+        make_file(file)
     except OSError as problem:
         raise StoreAway(f"{file.name}: {problem.strerror}") from None
     # The shipper's thread opens it, and the gateway's closes it when that one has ended.

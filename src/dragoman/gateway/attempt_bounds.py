@@ -12,6 +12,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.codec.patterns import rare_pattern
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.types import Usage
 
@@ -20,12 +21,12 @@ _ADDED: Final = 4_096
 #: Tokens of a picture or another medium, whose bytes say little of them; and how requests of the five protocols begin
 #: one.
 _MEDIUM: Final = 8_192
-_MEDIA: Final = re.compile(rb'"i(?:mages?(?:_url)?|n(?:put_(?:image|audio)|line_?[dD]ata))"')
+_MEDIA: Final = rare_pattern(rb'"i(?:mages?(?:_url)?|n(?:put_(?:image|audio)|line_?[dD]ata))"')
 #: How requests name an input that stands elsewhere, or whose bytes say nothing of its tokens (pages, films): what was
 #: said before, a stored prompt, a file. All of it has room in what the model reads at once. In a text the quotes are
 #: escaped, and in the schema of a tool such a name has no text. A request has fifty quotes and more: one look at the
 #: first letter passes over most of them, and no letter is looked at by two of the ways that follow.
-_ELSEWHERE: Final = re.compile(
+_ELSEWHERE: Final = rare_pattern(
     rb'"(?=[cfpt])(?:type"\s*:\s*"(?=[dfiv])(?:document|input_file|file|video|video_url)"|'
     rb'c(?:onversation"\s*:\s*(?:"|\{\s*"(?:id|version|variables)")|ached_?[cC]ontent"\s*:\s*")|'
     rb'file_?(?:id|[uU]ri|url|[dD]ata)"\s*:\s*"|'
@@ -41,7 +42,7 @@ _WIDEST: Final = 2_097_152
 _ESCAPE: Final = re.compile(rb"\\u00")
 #: A key, or the name of a part's type, in which a letter is written as an escape: only who hides it from a look at the
 #: bytes writes so.
-_HIDDEN: Final = re.compile(rb'(?<!\\)"[^"\\]{0,64}\\u00[2-7][^"]{0,64}"\s*:|"type"\s*:\s*"[^"\\]{0,64}\\u00[2-7]')
+_HIDDEN: Final = rare_pattern(rb'(?<!\\)"[^"\\]{0,64}\\u00[2-7][^"]{0,64}"\s*:|"type"\s*:\s*"[^"\\]{0,64}\\u00[2-7]')
 #: The longest answer where neither the request nor the catalogue says one: no model is known that says more.
 _LONGEST: Final = 131_072
 #: Bytes of a token of usual text, and tokens of a usual answer.

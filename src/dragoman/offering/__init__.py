@@ -7,7 +7,7 @@ refused, or left out and named, by the policy. Every name is valid for the targe
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -183,8 +183,10 @@ class _Offering:
             native = Native(self._target.name, {**known, **_raised(known, fields)})
         return msgspec.structs.replace(request, tools=(*request.tools, *functions), native=native)
 
-    def _once(self, opened: Opened) -> list[NativeTool]:
+    def _once(self, opened: Opened) -> Sequence[NativeTool]:
         """Return the tools that are no functions, one of each kind that the provider runs: two would share a name."""
+        if len(opened.tools) < 2:
+            return opened.tools
         first: dict[str, NativeTool] = {}
         for tool in opened.tools:
             if self._written(tool) is not None and (tool.kind not in first or tool.name == opened.forced):

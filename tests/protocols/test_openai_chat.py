@@ -428,6 +428,19 @@ def test_seals_of_thinking_come_back() -> None:
     assert found == []
 
 
+def test_thinking_that_the_seals_beside_it_do_not_say_is_named() -> None:
+    words = {"type": "reasoning.text", "text": "First this.\nThen that."}
+    sealed = {"type": "reasoning.encrypted", "data": "D"}
+    for details, text, is_lost in (
+        ([words], "First this. Then that.", False), ([sealed, words], "First this.", False), ([sealed], "Why.", True),
+        ([words], "Why.", True), ([{"type": "reasoning.text"}], "Why.", False), ([], "Why.", False),
+    ):  # fmt: skip
+        for key in ("reasoning", "reasoning_content", "thinking"):
+            turn = {"role": "assistant", "content": "Yes", "reasoning_details": details, key: text}
+            said = PROTOCOL.parse_request(json.dumps({"model": "m", "messages": [turn]}).encode()).deviations
+            assert [each.where for each in said] == ([f"messages[0].{key}"] if is_lost else [])
+
+
 # ---------------------------------------------------------------- requests, written
 
 

@@ -144,9 +144,10 @@ class Conversation:
         parts = self._content(fields.get("content"), f"{where}.content")
         if role == "assistant":
             refuse_other_kinds(fields, _SAID_KINDS, f"{where}.")
-            if "reasoning" in fields or "thinking" in fields:
-                self._name_unsaid_thoughts(fields, where)
-            parts = [*parse_thinking(fields), *_sealed(parts, fields)]
+            thinking = parse_thinking(fields)
+            if "reasoning" in fields or "thinking" in fields or "reasoning_details" in fields:
+                self._name_unsaid_thoughts(fields, where, thinking)
+            parts = [*thinking, *_sealed(parts, fields)]
             refusal = read_text(fields.get("refusal"))
             if refusal:
                 parts.append(Text(refusal, native=Native(NAME, {"refusal": Raw(b"true")})))
@@ -158,12 +159,16 @@ class Conversation:
     def _pass_over(self, key: str, role: Role, turn: int) -> None:
         self._deviate("dropped", f"messages[{turn}].{key}", f"not in a message of the role {role}")
 
-    def _name_unsaid_thoughts(self, fields: Fields, where: str) -> None:
-        """Name thinking that is no text, and a second one that differs."""
+    def _name_unsaid_thoughts(self, fields: Fields, where: str, thinking: list[Part]) -> None:
+        """Name thinking that is no text, and a second one that differs. `thinking`: what was read."""
         told = {key: fields[key] for key in _THOUGHTS if key in fields and bytes(fields[key]) not in _EMPTY}
         texts = {key: raw for key, raw in told.items() if bytes(raw)[:1] == b'"'}
         name_unreadable(told, {key: texts.get(key) for key in told}, f"{where}.", self._deviations)
         name_passed_over(texts, f"{where}.", self._deviations, *_THOUGHTS)
+        said = "".join([part.text for part in thinking if isinstance(part, Thinking)]).split()
+        key = next((key for key in _THOUGHTS if key in texts), "")
+        if key and "".join(read_text(texts[key]).split()) not in "".join(said):
+            self._deviations.append(Deviation("dropped", f"{where}.{key}", "reasoning_details say it", "note"))
 
     def _plain(self, plain: _PlainMessage, turn: int) -> Message:
         content = plain.content

@@ -139,6 +139,23 @@ def test_a_table_of_an_mcp_server_too(servers: Any) -> None:
     assert fake.requests == []
 
 
+def test_a_schema_has_some_hundred_levels_at_most_on_every_python() -> None:
+    """Python 3.14 wrote 50,000 of them, which no server reads."""
+
+    def nested(levels: int) -> dict[str, Any]:
+        schema: dict[str, Any] = {}
+        for _ in range(levels - 1):
+            schema = {"items": schema}
+        return schema
+
+    with FakeModel(*["yes"] * 2):
+        dragoman.reply("lab/m", "hi", tools=[dragoman.Tool("wide", "", {"enum": [[{}]] * 600})])
+        dragoman.reply("lab/m", "hi", tools=[dragoman.Tool("deep", "", nested(90))])
+        for levels in (501, 5_000):
+            with pytest.raises(dragoman.UsageError, match=r"tools\[0\]\.schema"):
+                dragoman.reply("lab/m", "hi", tools=[dragoman.Tool("deep", "", nested(levels))])
+
+
 def test_a_long_word_is_clipped() -> None:
     for name in ("tools", "strict", "cache"):
         with pytest.raises(dragoman.ConfigError) as told:

@@ -25,6 +25,8 @@ _SURE: Final[frozenset[type]] = frozenset({str, bool, type(None)})
 _MADE: Final = (Native, Origin)
 #: A field that is checked: its name, which of its types are sure, all its types, and its words if it takes a few only.
 _Field: TypeAlias = tuple[str, frozenset[type], tuple[type, ...], tuple[str, ...]]
+#: Objects and lists within each other: fewer than every Python that we run on reads.
+_MOST_LEVELS: Final = 500
 #: Keywords of a schema under which names of the type's own stand.
 _NAMED: Final = frozenset({"properties", "$defs"})
 #: Fields that take more than their type says, and have readers of their own.
@@ -85,7 +87,10 @@ def read_json(name: str, value: object) -> Raw:
         text = _json.raw(value)
     except (TypeError, ValueError, RecursionError) as problem:
         raise UsageError(f"{name}: expected plain JSON values: {str(problem)[:SHOWN]}") from None
-    if not _json.is_json(text) or (b"null" in bytes(text) and _has_odd_number(value)):
+    data = bytes(text)
+    if data.count(b"{") + data.count(b"[") > _MOST_LEVELS and _is_deep(value):
+        raise UsageError(f"{name}: expected plain JSON values of at most {_MOST_LEVELS} levels, got more")
+    if not _json.is_json(text) or (b"null" in data and _has_odd_number(value)):
         raise UsageError(f"{name}: expected plain JSON values, got NaN, Infinity or a Raw that is no JSON")
     return text
 
@@ -121,6 +126,17 @@ def without_odd_defaults(schema: Any) -> Any:
         else without_odd_defaults(one)
         for key, one in kept.items()
     }
+
+
+def _is_deep(value: object) -> bool:
+    """Return whether plain values stand in more levels than are taken. Python's own bound changes with its version."""
+    level: list[Any] = [[value]]
+    left = _MOST_LEVELS + 1
+    while level and left:
+        inner = (item for one in level for item in (one.values() if isinstance(one, dict) else one))
+        level = [item for item in inner if isinstance(item, dict | list | tuple)]
+        left -= 1
+    return bool(level)
 
 
 def _has_odd_number(value: object) -> bool:

@@ -144,6 +144,8 @@ audit:  ## known vulnerabilities of what is locked (asks the package index for t
 	  .venv-audit/bin/python -m pip install -qq --disable-pip-version-check --no-deps --require-hashes -r requirements/audit.txt; }
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/runtime.txt
 	.venv-audit/bin/pip-audit --strict --require-hashes --disable-pip -r requirements/dev.txt
+	@echo "checked: $$(cat requirements/runtime.txt requirements/dev.txt | grep -oE '^[^ #]+==[^ ]+' | sort -u | wc -l) versions of" \
+	  "requirements/runtime.txt and dev.txt, with the advisories that the index knew on $$(date -u +%F); not the other locks"
 
 .PHONY: site
 site:  ## the documents as one site in build/site, with search; every link is checked (installs MkDocs into .venv-site)

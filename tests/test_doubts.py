@@ -83,6 +83,8 @@ def test_arguments_in_an_argument_that_the_tool_has_not_are_not_run_as_they_stan
     for key in ("arguments", "input"):
         for inner in ({"zone": "Rome", "form": 1}, '{"zone": "Rome"}', twice, json.dumps(twice)):
             assert ran(form.write([("get_time", {key: inner})]).text()) == [], key
+        for inner in ("Rome", ["Rome"], [{"zone": "Rome"}], 5):  # alone under such a word: the only argument, perhaps
+            assert ran(form.write([("get_time", {key: inner})]).text()) == [], (key, inner)
 
 
 @for_each("more", [{"additionalProperties": True}, {"patternProperties": {"^x-": {"type": "object"}}}])

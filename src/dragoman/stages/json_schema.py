@@ -207,7 +207,7 @@ class ToolSchema:
 
     def takes_as_is(self, text: str) -> bool:
         """Return whether a text is one complete object that fits, so that nothing changes. False may be a mistake."""
-        if text[:1] != "{" or text[-1:] != "}":
+        if text[:1] != "{" or text[-1:] != "}" or "arg_key" in text or "parameter" in text:  # see `holds_next`
             return False
         if self._reader is None:
             self._reader = reader_of(bytes(_json.raw(self._root))) or _never

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from dragoman._json import Json
+from dragoman.codec.json_fields import parts_of
 from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.json_schema import Shape, ToolSchema
 
@@ -20,8 +21,13 @@ JOINED: Final = "a comma is missing, and a key is none of its tool's: words behi
 HOLDS_COMMA: Final = "a comma is missing, and a value ends with one: a quotation mark may be lost"
 MOVED_KEY: Final = "an argument of its tool stands inside of another one, which has none of that name"
 TORN_VALUE: Final = "a value of it holds a piece of the tags around it"
+HOLDS_NEXT: Final = "a value of it may hold the next argument: two readings"
 NO_VALUE: Final = "a value of it is none of its type, and holds brackets, quotation marks or tags"
 
+#: The end of a value in tags, one of its own name perhaps, and the beginning of the next one, with its key.
+_NEXT: Final = rare_pattern(
+    r"</[\w:.-]{1,64}+>\s*+<(?:arg_key>\s*+([\w.-]++)\s*+</arg_key|(?:antml:)?parameter(?:=| name=\"?)([\w.-]++)\"?)>"
+)
 #: What stands in markup, and in no key that a tool has not declared.
 _MARKUP: Final = rare_pattern(r"[{}<>()|\"'\n,=;]|/\Z|\A\W*\Z")
 _LETTERS: Final = rare_pattern(r"[\W_]+")
@@ -143,6 +149,17 @@ def value_problem(
             if is_item or (isinstance(value, str) and is_damaged):
                 return NO_VALUE
     return ""
+
+
+def holds_next(value: Mapping[str, Json], schema: ToolSchema) -> bool:
+    """Return whether a text in arguments holds the tags around an argument that the tool has and that is missing: its
+    server read on past the end of the value.
+
+    Anthropic's did behind `</content>` (https://github.com/anthropics/claude-code/issues/83088), llama.cpp's behind
+    `</arg_value>` (https://github.com/ggml-org/llama.cpp/pull/26608; both read 2026-11-27).
+    """
+    found = (key for text in parts_of(value) if isinstance(text, str) for key in _NEXT.findall(text))
+    return any(schema.has_member(key) and key not in value for pair in found for key in pair if key)
 
 
 def _holds_key(key: str, text: str, schema: ToolSchema) -> bool:

@@ -48,6 +48,8 @@ _MOST_OTHERS: Final = 9  # quotes in a comment behind a string, of which each ma
 _MOST_INNER: Final = 8_192  # quotes in one string that do not close it; each is looked at for what follows it
 _MOST_COMMENTS: Final = 8_192  # of which it is remembered where each ends
 _ANYTHING: Final = ToolSchema({})
+#: A text each of whose quotation marks is escaped, and nothing else.
+_ESCAPED: Final = rare_pattern(r'[^"\\]*+(?:\\"[^"\\]*+)++')
 #: How it is told that one was written where none stood.
 MISSING_COMMA: Final = "missing comma"
 #: What is wrong with text that only ends too early.
@@ -378,9 +380,13 @@ def _number(word: str) -> str | None:
 def read_inner(text: str, names: frozenset[str]) -> Json | Malformed:
     """Return the list or object that a string contains, read as leniently as arguments are.
 
+    All its quotation marks may be escaped once more. With another backslash in it such a text has two readings.
+
     Args:
         names: all members of the schema.
     """
+    if _ESCAPED.fullmatch(text) is not None:
+        text = text.replace('\\"', '"')
     value = _json.decode_exact(text)
     if not isinstance(value, Malformed):
         return Malformed(REPEATED_KEY) if repeats_key(text.encode("utf-8", "replace")) else value

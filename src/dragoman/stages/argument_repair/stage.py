@@ -31,6 +31,7 @@ from dragoman.stages.argument_repair.repairer import Repairer
 from dragoman.stages.json_schema import ToolSchema
 from dragoman.stages.known_schemas import schema_of
 from dragoman.stages.part_indices import FEW, index_of, of_kinds, text_of
+from dragoman.stages.torn_arguments import HOLDS_NEXT, holds_next
 from dragoman.types import Tool, ToolCall
 
 _DEEPEST_ENCODING: Final = 3
@@ -210,6 +211,9 @@ class ArgumentRepair:
         read = _json.decode_object(text)
         if isinstance(read, _json.Malformed):
             self._fail(call, f"the arguments cannot be read: {read.problem}", whole.arguments, out)
+            return
+        if holds_next(read, call.schema):
+            self._fail(call, HOLDS_NEXT, whole.arguments or text, out)
             return
         for code, where, done in repairer.codes:
             out.append(Deviation(code, f"call {call.start.index}: {where}", clip(done)))

@@ -19,18 +19,16 @@ from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, BRACED, IS_CALL, UN
 from dragoman.stages.rescue.markers import value_begins, value_marks
 from dragoman.stages.rescue.parts import Call
 from dragoman.stages.schema_words import is_explained, is_template
-from dragoman.stages.torn_arguments import key_problem, value_problem
+from dragoman.stages.torn_arguments import HOLDS_NEXT, key_problem, value_problem
 
 #: Why a call is refused that has nothing of what it must have.
 EMPTY: Final = "it has no arguments, and its tool requires some: they may stand elsewhere"
-#: Why a call is refused a value of which took the next argument.
-HOLDS_NEXT: Final = "a value of it may hold the next argument: two readings"
 #: Why a call is refused that shows how one is written.
 TEMPLATE: Final = "its arguments are a schema, dots, or the names of their places: it shows how a call is written"
 #: Why one is refused that may be part of a list of tools.
 EXPLAINED: Final = "it stands in a list, and its values say what stands at their places: it may explain its tool"
 #: Why one is refused whose arguments may stand one level too deep.
-WRAPPED: Final = "an argument of it is none of its tool's, and holds one that is: two readings"
+WRAPPED: Final = "an argument of it is none of its tool's, and holds one that is, or may: two readings"
 #: Before a key: what begins an argument, and the tag in which the key stands as an attribute.
 _BEFORE: Final = rare_pattern(r"[<=>/\"',(]\s{0,8}\Z")
 _IN_TAG: Final = rare_pattern(r"(<?)[^\w<>]{0,3}([\w:|｜.-]{3,24})(?:\s{1,3}\w{2,5})?\s{0,2}=?\s{0,2}[\"']?\Z")
@@ -86,13 +84,15 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
 
 def _is_wrapped(value: dict[str, Json], schema: ToolSchema) -> bool:
     """Return whether an argument that the tool has not is an object, or the text of one, with one that it has and that
-    is missing beside it: at once, or in the one member of each.
+    is missing beside it: at once, or in the one member of each; or something else, alone under a word for arguments.
     """
     root = schema.root().schema
     takes_any = root.get("additionalProperties", False) is not False or "patternProperties" in root
     for key, inner in value.items():
         if schema.has_member(key) or (takes_any and (len(value) > 1 or key not in ARGUMENT_KEYS)):
             continue
+        if len(value) == 1 and key in ARGUMENT_KEYS and schema.names() and inner and not isinstance(inner, dict):
+            return True
         while (inner := _object_in(inner, schema)) is not None:
             if any(schema.has_member(one) and one not in value for one in inner):
                 return True

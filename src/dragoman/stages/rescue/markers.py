@@ -250,10 +250,12 @@ class MessageOpeners(NamedTuple):
             return []
         return [(family, opener) for family, opener, whole in self.openers if message.startswith(whole)]
 
-    def begun_behind(self, name: str, message: str) -> list[tuple[Family, str]]:
-        """Return the same of a message that begins with the name of another tool."""
-        size = len(name)
-        return [(family, name + opener) for family, opener, whole in self.unnamed if message.startswith(whole, size)]
+    def begun_behind(self, name: str, message: str) -> list[tuple[Family, str]] | None:
+        """Return the same of a message that begins with the name of another tool; None while more of it must come."""
+        rest = message[len(name) :]
+        if any(whole.startswith(rest) and whole != rest for _, _, whole in self.unnamed):
+            return None
+        return [(family, name + opener) for family, opener, whole in self.unnamed if rest.startswith(whole)]
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)

@@ -39,9 +39,7 @@ class Scanner:
     def __init__(
         self, families: Sequence[Family], markers: Markers, tools: Tools, *, whole: Sequence[Family] = ()
     ) -> None:
-        """Create it. `families` (with their `markers`) may begin anywhere, or on a line; `whole` must be the whole
-        message.
-        """
+        """Create it. `families`, with their `markers`, begin anywhere, or on a line; `whole` are the message."""
         self.family = ""
         self._families = families
         self._markers = markers
@@ -171,8 +169,7 @@ class Scanner:
             return self._begin_race(header + bare, header, self._markers.on_line(header), out, size=len(header))
         begun = openers.begun(bare)
         name = self._tools.first_name(bare) if not begun else ""
-        if self._markers.openers.search(name) is not None:
-            name = ""
+        name = name if self._markers.openers.search(name) is None else ""
         if bare == name:
             is_held = may_be_prefixed(name) or self._tools.has(name.rstrip())
             cut = 0 if is_held else self._hold_from(text, 0, 0)
@@ -180,14 +177,16 @@ class Scanner:
             if cut:
                 self._prose(text[:cut], out)
             return ""
-        if name:
-            begun = openers.begun_behind(name, bare)
+        behind = openers.begun_behind(name, bare) if name else begun
+        if behind is None:
+            self._hold = text
+            return ""
         self._whole = ()
-        if not begun:
+        if not behind:
             return text
         self._raw, self._raw_size = GatheredText([self._said, text]), len(self._said + text)
         self._named = self._tools.for_candidate(reads_others=True)
-        for family, opener in begun:
+        for family, opener in behind:
             self._start(family, opener, bare[len(opener) :])
         return self._run(out)
 

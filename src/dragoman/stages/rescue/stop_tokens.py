@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Of the chat templates of Qwen, Llama 3 and 4, Granite, Phi, Gemma, Mistral and Ling (read 2026-11).
+#: Of the chat templates of Qwen, Llama 3 and 4, Granite, Phi, Gemma, Mistral, Ling and EXAONE (read 2026-11).
 STOP_TOKENS: Final = (
     "<|im_end|>",
     "<|endoftext|>",
@@ -17,5 +17,6 @@ STOP_TOKENS: Final = (
     "<end_of_turn>",
     "<turn|>",
     "<|role_end|>",
+    "[|endofturn|]",
     "</s>",
 )

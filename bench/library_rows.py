@@ -63,24 +63,86 @@ WHOLE: dict[str, Any] = {
         "eval_duration": 1,
     },
 }  # fmt: skip
-#: A request in a protocol that all others are rendered from: a call and its result, and a tool.
-ASKED = {
-    "model": "m",
-    "messages": [
-        {"role": "system", "content": "Be brief."},
-        {"role": "user", "content": "Weather in Paris?"},
-        {"role": "assistant", "content": None, "tool_calls": [
-            {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": streams.WEATHER}},
-        ]},
-        {"role": "tool", "tool_call_id": "call_1", "content": "21 degrees"},
-        {"role": "user", "content": "And tomorrow?"},
-    ],
-    "tools": [{"type": "function", "function": {
-        "name": "get_weather", "description": "Weather of a city",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    }}],
-    "temperature": 0.5, "max_tokens": 100, "stream": True,
+#: The same request of each protocol: a call and its result, and a tool.
+_SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+_TOOL = {"name": "get_weather", "description": "Weather of a city"}
+ASKED: dict[str, Any] = {
+    "openai-chat": {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Weather in Paris?"},
+            {"role": "assistant", "content": None, "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "get_weather", "arguments": streams.WEATHER}},
+            ]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "21 degrees"},
+            {"role": "user", "content": "And tomorrow?"},
+        ],
+        "tools": [{"type": "function", "function": {**_TOOL, "parameters": _SCHEMA}}],
+        "temperature": 0.5, "max_tokens": 100, "stream": True,
+    },
+    "openai-responses": {
+        "model": "m", "instructions": "Be brief.",
+        "input": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Weather in Paris?"}]},
+            {"type": "function_call", "call_id": "call_1", "name": "get_weather", "arguments": streams.WEATHER},
+            {"type": "function_call_output", "call_id": "call_1", "output": "21 degrees"},
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "And tomorrow?"}]},
+        ],
+        "tools": [{"type": "function", **_TOOL, "parameters": _SCHEMA, "strict": False}],
+        "temperature": 0.5, "max_output_tokens": 100, "store": False, "stream": True,
+    },
+    "anthropic-messages": {
+        "model": "m", "system": "Be brief.",
+        "messages": [
+            {"role": "user", "content": "Weather in Paris?"},
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": _ARGUMENTS},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "21 degrees"},
+                {"type": "text", "text": "And tomorrow?"},
+            ]},
+        ],
+        "tools": [{**_TOOL, "input_schema": _SCHEMA}],
+        "temperature": 0.5, "max_tokens": 100, "stream": True,
+    },
+    "gemini-generate": {
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [
+            {"role": "user", "parts": [{"text": "Weather in Paris?"}]},
+            {"role": "model", "parts": [{"functionCall": {"name": "get_weather", "args": _ARGUMENTS}}]},
+            {"role": "user", "parts": [
+                {"functionResponse": {"name": "get_weather", "response": {"result": "21 degrees"}}},
+                {"text": "And tomorrow?"},
+            ]},
+        ],
+        "tools": [{"functionDeclarations": [{**_TOOL, "parameters": _SCHEMA}]}],
+        "generationConfig": {"temperature": 0.5, "maxOutputTokens": 100},
+    },
+    "ollama-chat": {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "Weather in Paris?"},
+            {"role": "assistant", "content": "", "tool_calls": [
+                {"function": {"name": "get_weather", "arguments": _ARGUMENTS}},
+            ]},
+            {"role": "tool", "tool_name": "get_weather", "content": "21 degrees"},
+            {"role": "user", "content": "And tomorrow?"},
+        ],
+        "tools": [{"type": "function", "function": {**_TOOL, "parameters": _SCHEMA}}],
+        "options": {"temperature": 0.5, "num_predict": 100}, "stream": True,
+    },
 }  # fmt: skip
+#: Where Gemini's requests name their model.
+PATHS = {"gemini-generate": "/v1beta/models/m:streamGenerateContent"}
+#: Under which key a protocol has the turns of a conversation, and how many of the first are not told again.
+TURNS = {
+    "openai-chat": ("messages", 1), "openai-responses": ("input", 0), "anthropic-messages": ("messages", 0),
+    "gemini-generate": ("contents", 0), "ollama-chat": ("messages", 1),
+}  # fmt: skip
+ROUNDS = 20
 
 
 def library_rows() -> Iterator[Row]:
@@ -129,10 +191,20 @@ def growing_arguments(protocol: str) -> Iterator[Row]:
 
 
 def requests() -> Iterator[Row]:
-    """A request that is parsed, and rendered for each protocol."""
-    body = streams.compact(ASKED)
-    parse = PROTOCOLS["openai-chat"].parse_request
-    yield "openai-chat request, parsed", partial(parse, body)
-    request = parse(body).request
-    for protocol in streams.PROTOCOLS:
-        yield f"{protocol} request, rendered", partial(PROTOCOLS[protocol].render_request, request)
+    """A request that is parsed, and rendered for each protocol; the same where its turns are told twenty times."""
+    for kind, rounds in (("request", 1), (f"request of {ROUNDS} calls", ROUNDS)):
+        for protocol in streams.PROTOCOLS:
+            body, path = streams.compact(repeated(protocol, rounds)), PATHS.get(protocol, "")
+            yield f"{protocol} {kind}, parsed", partial(PROTOCOLS[protocol].parse_request, body, path=path)
+        request = PROTOCOLS["openai-chat"].parse_request(streams.compact(repeated("openai-chat", rounds))).request
+        for protocol in streams.PROTOCOLS:
+            yield f"{protocol} {kind}, rendered", partial(PROTOCOLS[protocol].render_request, request)
+
+
+def repeated(protocol: str, rounds: int) -> dict[str, Any]:
+    """The request with its turns told again, each with ids of its own."""
+    asked = ASKED[protocol]
+    key, first = TURNS[protocol]
+    text = json.dumps(asked[key][first:])
+    more = [turn for number in range(rounds) for turn in json.loads(text.replace('_1"', f'_{number + 1}"'))]
+    return {**asked, key: [*asked[key][:first], *more]}

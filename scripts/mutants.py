@@ -497,8 +497,19 @@ def by_hand() -> Iterator[Mutant]:
         "tool_call_number: ",
         "request loses tool_call_id",
     )
-    yield Mutant("gemini-generate", f"{FOLDER}/gemini/request/parse.py", ' and bytes(self.functionResponse.response) == b"null"',  # noqa: E501
-                 " and False", "request reads a null response")  # fmt: skip
+    yield Mutant("gemini-generate", f"{FOLDER}/gemini/request/plain.py", " and self.functionResponse.response != _NULL",
+                 "", "request reads a null response")  # fmt: skip
+    for protocol, path, old, new, name in (
+        ("openai-chat", "openai_chat/request/parse.py", "ge=1, le=2**53", "ge=0, le=2**53", "reads a limit of nothing"),
+        ("ollama-chat", "ollama/request/parse.py", "=plain.stream is not False", "=plain.stream is True", "is whole"),
+        ("anthropic-messages", "anthropic/request/parse.py", "    max_tokens: _Count\n",
+         "    max_tokens: _Count | None = 1\n", "needs no limit"),
+        ("gemini-generate", "gemini/request/parameters.py", "            if schema is not None:\n                return None\n",  # noqa: E501
+         "", "reads one of two schemas"),
+        ("openai-responses", "openai_responses/request/parse_messages.py", "self.role is not None and self.call_id is ",
+         "self.call_id is ", "reads a message of nobody"),
+    ):  # fmt: skip
+        yield Mutant(protocol, f"{FOLDER}/{path}", old, new, f"request {name}")
     yield Mutant("anthropic-messages", f"{FOLDER}/anthropic/request/parse_messages.py",
                  'class _PlainResultText(msgspec.Struct, forbid_unknown_fields=True, gc=False):\n    type: Literal["text"]\n',  # noqa: E501
                  "class _PlainResultText(msgspec.Struct, gc=False):\n", "request reads a text without its type")  # fmt: skip  # noqa: E501
@@ -564,6 +575,8 @@ def check(protocol: str, path: str, field: str) -> int:
         match kind_of(path):
             case "requests":
                 test_plain_requests.check_requests(protocol, names)
+                if protocol in test_plain_requests.WITH_PARAMETERS:
+                    test_plain_requests.check_parameters(protocol)
             case "whole answers":
                 test_equal_ways.check_whole_answers(protocol, names)
             case _:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Sequence
 from itertools import islice
@@ -10,11 +11,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from dragoman._json import Malformed
 from dragoman.errors import DragomanError
 from dragoman.events import Deviation
 from dragoman.protocols import PROTOCOLS
 from dragoman.types import Message, Opaque, Part, Text, Tool, ToolResult
-from wire_shapes import VALUES, changes
+from wire_shapes import FOLDERS, VALUES, changes
 
 ID = "call_000000000000000000000001"
 ARGUMENTS = {"path": "a.py", "lines": [1, 1.50]}
@@ -59,12 +61,21 @@ def gemini() -> dict[str, Any]:
     odd = {"functionResponse": {"name": "other", "response": {"a": 1, "b": 2}}}
     return {
         "model": "m",
+        "systemInstruction": {"parts": [{"text": "Be brief."}, {"text": ""}], "role": "user"},
         "contents": [
             {"role": "user", "parts": [{"text": "Look."}]},
             {"role": "model", "parts": [{"text": "Yes."}, called]},
             {"role": "user", "parts": [result, odd, {"text": "Go on."}]},
         ],
-        "tools": [{"functionDeclarations": [{**READ, "parametersJsonSchema": SCHEMA}, {"name": "ping"}]}],
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {**READ, "parametersJsonSchema": SCHEMA},
+                    {"name": "ping"},
+                    {"name": "own", "parameters": SCHEMA},
+                ]
+            }
+        ],
     }
 
 
@@ -85,11 +96,27 @@ def ollama() -> dict[str, Any]:
     }
 
 
+def responses() -> dict[str, Any]:
+    call = {"type": "function_call", "call_id": ID, "name": "read", "arguments": json.dumps(ARGUMENTS)}
+    return {
+        "input": [
+            {"role": "developer", "content": "Be brief."},
+            {"type": "message", **ASKED, "content": [{"type": "input_text", "text": "Look, Zoë."}]},
+            {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
+            call,
+            {**call, "call_id": "call_2"},
+            {"type": "function_call_output", "call_id": ID, "output": "x = 1"},
+            {"role": "assistant", "content": ""},
+        ]
+    }
+
+
 BODIES = {
     "openai-chat": (chat, ("messages", "tools")),
     "anthropic-messages": (messages, ("system", "messages", "tools")),
     "gemini-generate": (gemini, ("contents", "tools")),
     "ollama-chat": (ollama, ("messages", "tools")),
+    "openai-responses": (responses, ("input",)),
 }
 
 
@@ -172,6 +199,57 @@ def says_nothing(content: dict[str, Any]) -> bool:
     parts = content["parts"] if isinstance(content["parts"], list) else []
     said = ("text", "functionCall", "functionResponse")
     return any(isinstance(part, dict) and not any(part.get(key) for key in said) for part in parts)
+
+
+SAID = {
+    "temperature": 0.5, "top_p": 1, "top_k": 5, "max_tokens": 100, "stream": True, "tool_choice": "auto",
+    "parallel_tool_calls": False, "stream_options": {"include_usage": True}, "stop_sequences": ["x"],
+    "max_output_tokens": 100, "store": False, "instructions": "Be brief.",
+    "options": {"temperature": 0.5, "top_p": 1, "top_k": 5, "num_ctx": 4096, "num_predict": 100},
+    "generationConfig": {"temperature": 0.5, "topP": 1, "topK": 5, "maxOutputTokens": 100},
+}  # fmt: skip
+NUMBERS = (-1, 0, 1, 5.0, 0.1, 2**53 + 1, 10**30, 10**400, -(10**400), "7", "x", True, [], ["x", 1], {"x": 1}, None)
+
+
+def whole(name: str, body: dict[str, Any]) -> Any:
+    """All that is read of a request but what only its own protocol knows of it."""
+    try:
+        parsed = PROTOCOLS[name].parse_request(json.dumps(body).encode())
+    except DragomanError as problem:
+        return str(problem)
+    request = msgspec.structs.replace(parsed.request, native=None)
+    return request, repr(request.params), parsed.style, named(parsed.deviations)
+
+
+def parser_of(name: str) -> Any:
+    return importlib.import_module(f"dragoman.protocols.{FOLDERS[name]}.request.parse")
+
+
+#: The protocols that read a whole body at once.
+WITH_PARAMETERS = tuple(name for name in BODIES if name != "openai-responses")
+
+
+@pytest.mark.parametrize("name", WITH_PARAMETERS)
+def test_a_parameter_says_the_same_read_at_once_and_field_by_field(name: str):
+    assert check_parameters(name) > 300
+
+
+def check_parameters(name: str) -> int:
+    """How many changes were read alike: each field that a request read at once may have, and each inner one, with
+    values of every type."""
+    module = parser_of(name)
+    body = {"model": "m"} | BODIES[name][0]() | {key: SAID[key] for key in SAID if key in module._PLAIN}
+    assert not isinstance(module._decode_plain(json.dumps(body).encode()), Malformed)
+    checked = 0
+    for place in [(), *((key,) for key, value in body.items() if isinstance(value, dict))]:
+        inside = body[place[0]] if place else body
+        for key in {*inside, *SAID} - {"messages", "contents", "input"}:
+            for value in (*NUMBERS, *VALUES):
+                odd = {**inside, key: value}
+                odd = {**body, place[0]: odd} if place else odd
+                assert whole(name, odd) == whole(name, {**odd, "xOdd": 1}), (place, key, value)
+                checked += 1
+    return checked
 
 
 @pytest.mark.parametrize("step", [pytest.param(5, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])

@@ -202,7 +202,7 @@ def indented(value: Json, *, is_sorted: bool = True) -> str:
 
 def is_object(text: str) -> bool:
     """Return whether `decode_object` reads a text."""
-    return not isinstance(decode_object(text), Malformed)
+    return type(decode(text)) is dict or not isinstance(decode_object(text), Malformed)
 
 
 def repeats_key(text: str) -> bool:

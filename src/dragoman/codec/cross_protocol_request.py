@@ -73,18 +73,26 @@ def _is_at_home(request: Request, protocol: ProtocolName) -> bool:
         if message.native is not None and message.native.protocol != protocol:
             return False
         for part in message.parts:
-            if type(part) is Opaque:
+            if type(part) is Text:  # as most are
+                native = part.native
+            elif type(part) is Opaque:
                 if part.protocol != protocol:
                     return False
-            elif part.native is not None and part.native.protocol != protocol:
+                continue
+            else:
+                native = part.native
+                if type(part) is ToolResult and not _are_at_home(part.parts, protocol):
+                    return False
+            if native is not None and native.protocol != protocol:
                 return False
-            elif type(part) is ToolResult:
-                for inner in part.parts:
-                    if type(inner) is Opaque:
-                        if inner.protocol != protocol:
-                            return False
-                    elif inner.native is not None and inner.native.protocol != protocol:
-                        return False
+    return True
+
+
+def _are_at_home(parts: Iterable[Text | Media | Opaque], protocol: ProtocolName) -> bool:
+    for part in parts:
+        source = part if type(part) is Opaque else part.native
+        if source is not None and source.protocol != protocol:
+            return False
     return True
 
 
@@ -116,7 +124,8 @@ def plain_text(mime: str | None, data: str | None) -> str | None:
 
 def said_whole(parts: Iterable[Part]) -> str:
     """Return texts that a protocol says as one: each on lines of its own, as chat templates write them."""
-    return "\n".join([part.text for part in parts if isinstance(part, Text) and part.text])
+    texts = [part.text for part in parts if isinstance(part, Text) and part.text]
+    return texts[0] if len(texts) == 1 else "\n".join(texts)
 
 
 @final

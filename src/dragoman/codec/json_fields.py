@@ -20,7 +20,7 @@ Fields: TypeAlias = dict[str, Raw]
 #: Bytes of a file, as base64: no model reads them in a text.
 FILE_BYTES: Final = re.compile(rb"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{1000}")
 
-_NULL_SIZE: Final = len(b"null")
+_NULL: Final = Raw(b"null")
 #: What clients send in place of JSON, by how it begins. Its content type does not tell: much JSON comes as text/plain.
 _OTHER_BODIES: Final = (
     ("an empty body", re.compile(rb"\Z")),
@@ -83,6 +83,16 @@ def read_items(value: Raw | None) -> list[Raw] | None:
         return None
     items = _decode_items(value)
     return None if isinstance(items, Malformed) else items
+
+
+def read_plain(
+    decode: Callable[[bytes], T | Malformed], body: bytes, fields: Fields, known: frozenset[str]
+) -> T | None:
+    """Return a request that has nothing unusual, read at once, or None for any other. `known`: what it may have."""
+    if not fields.keys() <= known or len(body) > LONG:
+        return None
+    plain = decode(body)
+    return None if isinstance(plain, Malformed) else plain
 
 
 def decode_short(decode: Callable[[Raw], T | Malformed], value: Raw) -> T | Malformed:
@@ -157,10 +167,8 @@ def read_all_texts(value: Raw | None) -> tuple[str, ...] | None:
 
 
 def without_nulls(fields: Fields) -> Fields:
-    """Return the fields that are not null. A long value is not copied for the comparison."""
-    if _NULL_SIZE not in map(len, fields.values()):
-        return fields
-    return {key: value for key, value in fields.items() if len(value) != _NULL_SIZE or bytes(value) != b"null"}
+    """Return the fields that are not null."""
+    return {key: value for key, value in fields.items() if value != _NULL} if _NULL in fields.values() else fields
 
 
 def make_native(protocol: ProtocolName, fields: Fields, *modelled: str) -> Native | None:

@@ -34,8 +34,10 @@ def refuse_other_kinds(fields: Mapping[str, Raw], kinds: Mapping[str, Kind], whe
     Raises:
         WireError: one is; null is nothing.
     """
-    for key in [key for key in fields if key in kinds]:
-        kind, first = kinds[key], memoryview(fields[key])[0]
+    for key, kind in kinds.items():
+        if key not in fields:
+            continue
+        first = memoryview(fields[key])[0]
         if first not in _BEGINS[kind] and first != _NULL:
             seen = _SEEN.get(first.to_bytes(), "a number")
             raise WireError(f"expected {kind}, got {seen}", path=f"{where}{key}")

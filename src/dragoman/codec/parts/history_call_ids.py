@@ -10,7 +10,7 @@ import hashlib
 import re
 import string
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 from dragoman.events import Deviation
@@ -66,32 +66,22 @@ class CallIds:
     """Walks one conversation in order.
 
     `deviations` gains a note for each result that names an unknown call and gets another one's id.
-
-    Attributes:
-        is_wrong: a result without a known id got a call, and a later result or call shows that it is not its own.
     """
 
-    __slots__ = (
-        "_answered", "_by_id", "_by_name", "_called", "_deviations", "_guessed", "_ids", "_kept", "_named", "_names",
-        "_open", "is_wrong",
-    )  # fmt: skip
+    __slots__ = ("_deviations", "_guesses", "_names", "_walked")
 
     def __init__(self, deviations: list[Deviation], earlier: CallIds | None = None) -> None:
         """`earlier`: it walked this conversation, so that each call is known that a result names."""
         self._deviations = deviations
-        # How many results name a call, by id.
-        self._kept: dict[str, int] = {} if earlier is None else Counter(earlier._named)
-        self._called = earlier._names if earlier is not None else {}
-        self._named: list[str] = []  # ids of results
-        self._guessed: set[str] = set()  # ids of calls that results without a known id got, and of those results
-        self.is_wrong = False
         self._names: dict[str, str] = {}  # of every call, by id
-        self._ids: list[str] = []  # of every call, in order
-        # The places there of calls without a result, the first one first; those that have one leave when they are met.
-        self._open: deque[int] = deque()
-        self._by_id: dict[str, deque[int]] = {}
-        self._by_name: dict[str, deque[int]] = {}
-        self._answered: set[int] = set()
+        # Each call with its name and each result without one, by id, in order, while all results name their calls.
+        self._walked: list[tuple[str, str | None]] = []
+        self._guesses: _Guesses | None = None if earlier is None else _Guesses(self._names, earlier._guesses)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether a result without a known id got a call, and a later result or call shows that it is not its own."""
+        return self._guesses is not None and self._guesses.is_wrong
 
     def add_call(self, id: str, name: str, *, turn: int, number: int) -> str:
         """Add a call of the assistant. Return its id.
@@ -102,10 +92,68 @@ class CallIds:
             number: the call's place in the message.
         """
         id = id or made_id(turn, number)
+        if self._guesses is None:
+            self._walked.append((id, name))
+        else:
+            self._guesses.add_call(id, name)
+        self._names[id] = name
+        return id
+
+    def add_result(self, id: str, name: str) -> tuple[str, str]:
+        """Add a result. Return the id and the name of its call, "" if unknown. A call's own name holds."""
+        called = self._names.get(id)
+        if self._guesses is None and called is not None:
+            self._walked.append((id, None))
+        else:
+            guesses = self._guesses = self._guesses or _Guesses(self._names, walked=self._walked)
+            found = guesses.add_result(id, name)
+            if found != id:
+                if id:
+                    self._deviations.append(Deviation("changed", "messages[].call_id", "no call has this id", "note"))
+                id, called = found, self._names.get(found)
+        if called and name and name != called:
+            self._deviations.append(Deviation("changed", "messages[].name", "its call has another name", "note"))
+        return id, called or name
+
+
+class _Guesses:
+    """Finds calls for results that name none, from the first of these on. `names`: of the calls so far, by id."""
+
+    __slots__ = ("_answered", "_by_id", "_by_name", "_called", "_guessed", "_ids", "_kept", "_named", "_names",
+                 "_open", "is_wrong")  # fmt: skip
+
+    def __init__(
+        self,
+        names: dict[str, str],
+        earlier: _Guesses | None = None,
+        *,
+        walked: Iterable[tuple[str, str | None]] = (),
+    ) -> None:
+        """`earlier`: it walked this conversation. `walked`: as `CallIds` has it."""
+        # How many results name a call, by id.
+        self._kept: dict[str, int] = {} if earlier is None else Counter(earlier._named)
+        self._called: dict[str, str] = earlier._names if earlier is not None else {}
+        self._named: list[str] = []  # ids of results
+        self._guessed: set[str] = set()  # ids of calls that results without a known id got, and of those results
+        self.is_wrong = False
+        self._names: dict[str, str] = names
+        self._ids: list[str] = []  # of every call, in order
+        # The places there of calls without a result, the first one first; those that have one leave when they are met.
+        self._open: deque[int] = deque()
+        self._by_id: dict[str, deque[int]] = {}
+        self._by_name: dict[str, deque[int]] = {}
+        self._answered: set[int] = set()
+        for id, name in walked:
+            if name is None:
+                self.add_result(id, "")
+            else:
+                self.add_call(id, name)
+
+    def add_call(self, id: str, name: str) -> None:
+        """Add a call that is not among the names yet."""
         place = len(self._ids)
         if id in self._guessed and id not in self._names:
             self.is_wrong = True
-        self._names[id] = name
         self._ids.append(id)
         self._by_id.setdefault(id, deque()).append(place)
         if self._kept and self._kept.get(id, 0) > 0:
@@ -113,14 +161,13 @@ class CallIds:
         else:
             self._open.append(place)
             self._by_name.setdefault(name, deque()).append(place)
-        return id
 
-    def add_result(self, id: str, name: str) -> tuple[str, str]:
-        """Add a result. Return the id and the name of its call, "" if unknown. A call's own name holds."""
+    def add_result(self, id: str, name: str) -> str:
+        """Add a result. Return the id of its call, or its own."""
         place = None
         if id:
             self._named.append(id)
-        if id in self._names:
+        if id in self._by_id:
             place = self._first(self._by_id[id])
             if place is None and id in self._guessed:
                 self.is_wrong = True
@@ -128,16 +175,11 @@ class CallIds:
             place = self._first(self._by_name.get(name))
             place = self._first(self._open) if place is None else place
             if place is not None:
-                if id:
-                    self._deviations.append(Deviation("changed", "messages[].call_id", "no call has this id", "note"))
                 self._guessed |= {id, self._ids[place]}
                 id = self._ids[place]
         if place is not None:
             self._answered.add(place)
-        called = self._names.get(id, "")
-        if called and name and name != called:
-            self._deviations.append(Deviation("changed", "messages[].name", "its call has another name", "note"))
-        return id, called or name
+        return id
 
     def _first(self, places: deque[int] | None) -> int | None:
         """Return the first of these calls without a result."""

@@ -174,9 +174,11 @@ def is_agents(native: Native | None, kind: str) -> bool:
 
 def render_text(part: Text, *, output: bool, item_fields: tuple[str, ...] = ()) -> dict[str, Json]:
     """Render a text part of the model (`output`) or of the client. `item_fields` of its native belong to its item."""
+    value: dict[str, Json] = {"type": "output_text" if output else "input_text", "text": part.text}
+    if part.native is None and not output:
+        return value
     if is_refusal(part.native):
         return {"type": "refusal", "refusal": part.text}
-    value: dict[str, Json] = {"type": "output_text" if output else "input_text", "text": part.text}
     if is_agents(part.native, ENCRYPTED):
         return {"type": ENCRYPTED, ENCRYPTED: part.text}
     if part.native is not None and part.native.protocol == NAME:

@@ -40,6 +40,8 @@ def refused_samplers(
 ) -> dict[str, str]:
     """Return the names of the settings that the model refuses in this request, and why."""
     refused: dict[str, str] = {}
+    if version is None and not is_thinking:
+        return refused
     if is_thinking:
         beside = {"temperature": temperature not in (None, 1), "top_p": top_p is not None and top_p < 0.95}
         beside["top_k"] = top_k is not None

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Final, get_args
+from typing import Annotated, Final, TypeAlias, get_args
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.json_fields import no_object, read_all_texts
+from dragoman.codec.json_fields import no_object, read_all_texts, read_plain
 from dragoman.codec.unread import (
     SCHEMA,
     Kind,
@@ -29,7 +29,7 @@ from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
-from dragoman.protocols.anthropic.request.parse_messages import Conversation
+from dragoman.protocols.anthropic.request.parse_messages import Conversation, PlainContent, PlainMessage
 from dragoman.protocols.anthropic.wire import (
     EMPTY_SCHEMA,
     NAME,
@@ -67,14 +67,47 @@ class _PlainTool(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     cache_control: Raw = UNSET
 
 
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
+class _PlainRequest(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A request with nothing unusual in it, which is decoded at once; any other is read field by field."""
+
+    model: Annotated[str, msgspec.Meta(min_length=1)]
+    messages: Annotated[list[PlainMessage], msgspec.Meta(min_length=1)]
+    max_tokens: _Count
+    system: PlainContent = ""
+    tools: list[_PlainTool] = []
+    stream: bool | None = None
+    temperature: _Count | float | None = None
+    top_p: _Count | float | None = None
+    top_k: _Count | None = None
+    stop_sequences: list[str] = []
+
+
 _decode_plain_tools: Final = _json.typed_decoder(list[_PlainTool])
+_decode_plain: Final = _json.typed_decoder(_PlainRequest)
+_PLAIN: Final = frozenset(_PlainRequest.__struct_fields__)
 
 
 def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None = None) -> Parsed:
     """Parse a client's request. Raises `WireError`: the body is not this protocol."""
-    return _Parser().parse(fields or _read_body(body))
+    fields = fields or _read_body(body)
+    plain = read_plain(_decode_plain, body, fields, _PLAIN)
+    if plain is None or _NULL in [tool.input_schema for tool in plain.tools]:
+        return _Parser().parse(fields)
+    deviations: list[Deviation] = []
+    request = Request(
+        plain.model,
+        tuple(Conversation(deviations).plain_messages(plain.system, plain.messages)),
+        tuple([_parse_plain_tool(tool) for tool in plain.tools]),
+        params=Params(plain.max_tokens, plain.temperature, plain.top_p, plain.top_k, tuple(plain.stop_sequences)),
+        stream=plain.stream is True,
+    )
+    return Parsed(request, _STYLE, tuple(deviations))
 
 
+_STYLE: Final = ReplyStyle()
 _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "stream": "true or false", "output_config": "an object",
     "output_format": "an object",

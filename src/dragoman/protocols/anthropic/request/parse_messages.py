@@ -68,16 +68,18 @@ class _PlainResult(msgspec.Struct, tag_field="type", tag="tool_result", forbid_u
 
 
 _PlainBlock: TypeAlias = _PlainText | _PlainThinking | _PlainCall | _PlainResult
-_PlainContent: TypeAlias = str | list[_PlainBlock]
+PlainContent: TypeAlias = str | list[_PlainBlock]
 
 
-class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A message with such blocks alone."""
+
     role: Literal["user", "assistant"]
-    content: _PlainContent
+    content: PlainContent
 
 
-_decode_plain_messages: Final = _json.typed_decoder(list[_PlainMessage])
-_decode_plain_content: Final[Callable[[Raw], _PlainContent | Malformed]] = _json.typed_decoder(_PlainContent)  # type: ignore[arg-type]
+_decode_plain_messages: Final = _json.typed_decoder(list[PlainMessage])
+_decode_plain_content: Final[Callable[[Raw], PlainContent | Malformed]] = _json.typed_decoder(PlainContent)  # type: ignore[arg-type]
 
 
 class Conversation:
@@ -98,48 +100,63 @@ class Conversation:
             WireError: there is no list of them, or one cannot be read.
         """
         plain = decode_short(_decode_plain_messages, value or UNSET)
-        items: Sequence[Raw | _PlainMessage] | None = read_items(value) if isinstance(plain, Malformed) else plain
+        items: Sequence[Raw | PlainMessage] | None = read_items(value) if isinstance(plain, Malformed) else plain
         if items is None:
             raise WireError("expected a list of messages", path="messages")
         if not items:
             raise WireError("expected at least one message", path="messages")
-        instructions = self._parts(system, "system")
+        return self._behind(self._parts(system, "system"), items)
+
+    def plain_messages(self, system: PlainContent, items: Sequence[PlainMessage]) -> list[Message]:
+        """Return all messages, where each is decoded."""
+        return self._behind(self._plain(system, "system"), items)
+
+    def _behind(self, instructions: tuple[Part, ...], items: Sequence[Raw | PlainMessage]) -> list[Message]:
         messages = parse_paired(partial(self._messages, items), self._deviations)
         return [Message("system", instructions), *messages] if instructions else messages
 
-    def _messages(self, items: Sequence[Raw | _PlainMessage], pairing: CallIds) -> list[Message]:
+    def _messages(self, items: Sequence[Raw | PlainMessage], pairing: CallIds) -> list[Message]:
         self._pairing = pairing
         messages: list[Message] = []
         for self._turn, item in enumerate(items):
             self._calls = 0
-            where = f"messages[{self._turn}]"
-            if not isinstance(item, _PlainMessage):
-                messages += self._message(item, where)
-            elif item.role == "user":
-                messages += _split(self._plain(item.content, f"{where}.content"), None)
+            if not isinstance(item, PlainMessage):
+                messages += self._message(item, f"messages[{self._turn}]")
+                continue
+            role, content = item.role, item.content
+            if isinstance(content, str):
+                messages.append(Message(role, (Text(content),) if content else ()))
+                continue
+            parts = self._plain(content, f"messages[{self._turn}].content")
+            if role == "user":
+                messages += _split(parts, None)
             else:
-                messages.append(Message("assistant", self._plain(item.content, f"{where}.content")))
+                messages.append(Message(role, parts))
         return messages
 
     def _deviate(self, code: str, where: str, seen: str = "") -> None:
         self._deviations.append(Deviation(code, where, seen))
 
-    def _plain(self, content: _PlainContent, where: str) -> tuple[Part, ...]:
+    def _plain(self, content: PlainContent, where: str) -> tuple[Part, ...]:
         if isinstance(content, str):
-            return _plain_texts(content)
-        return tuple([self._plain_part(block, f"{where}[{index}]") for index, block in enumerate(content)])
-
-    def _plain_part(self, block: _PlainBlock, where: str) -> Part:
-        if isinstance(block, _PlainText):
-            return Text(block.text, native=_marked(block.cache_control))
-        if isinstance(block, _PlainThinking):
-            return Thinking(block.thinking, block.signature or None)
-        if isinstance(block, _PlainCall):
-            id = self._pairing.add_call(block.id, block.name, turn=self._turn, number=self._calls)
-            self._calls += 1
-            return ToolCall(id, block.name, self._arguments(block.input, where), native=_marked(block.cache_control))
-        id, name = self._pairing.add_result(block.tool_use_id, "")
-        return ToolResult(id, name, _plain_texts(block.content), block.is_error, _marked(block.cache_control))
+            return (Text(content),) if content else ()
+        parts: list[Part] = []
+        for index, block in enumerate(content):
+            if isinstance(block, _PlainThinking):
+                parts.append(Thinking(block.thinking, block.signature or None))
+                continue
+            native = _marked(block.cache_control) if block.cache_control else None
+            if isinstance(block, _PlainText):
+                parts.append(Text(block.text, native=native))
+            elif isinstance(block, _PlainCall):
+                id = self._pairing.add_call(block.id, block.name, turn=self._turn, number=self._calls)
+                self._calls += 1
+                arguments = self._arguments(block.input, f"{where}[{index}]")
+                parts.append(ToolCall(id, block.name, arguments, native=native))
+            else:
+                id, name = self._pairing.add_result(block.tool_use_id, "")
+                parts.append(ToolResult(id, name, _result_texts(block.content), block.is_error, native))
+        return tuple(parts)
 
     def _message(self, item: Raw, where: str) -> list[Message]:
         """Parse one message; results in a user message become messages of their own."""
@@ -255,7 +272,7 @@ class Conversation:
         )
 
 
-def _plain_texts(content: str | Sequence[_PlainText | _PlainResultText]) -> tuple[Text, ...]:
+def _result_texts(content: str | Sequence[_PlainResultText]) -> tuple[Text, ...]:
     if isinstance(content, str):
         return (Text(content),) if content else ()
     return tuple([Text(text.text, native=_marked(text.cache_control)) for text in content])

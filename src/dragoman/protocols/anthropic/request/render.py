@@ -49,6 +49,9 @@ _MOST_BREAKPOINTS: Final = 4
 _BUDGETS: Final[dict[Effort, int]] = {
     "minimal": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_768,
 }  # fmt: skip
+#: Parameters that the protocol does not have, and what they are where they are not set.
+_UNSAYABLE: Final = ("seed", "presence_penalty", "frequency_penalty", "num_ctx")
+_UNSAID: Final = (None, None, None, None)
 _EFFORTS: Final[tuple[Effort, ...]] = get_args(Effort)
 _OPENING: Final = "<tool_call>\n"
 _CLOSING: Final = "</tool_call>"
@@ -86,7 +89,7 @@ class _Renderer:
         system, first = turns.system()
         messages = turns.messages(first)
         self._end(messages)
-        if self._forces_call() and self.dialect.force_call_by_prefill:
+        if self.dialect.force_call_by_prefill and self._forces_call():
             messages.append({"role": "assistant", "content": [{"type": "text", "text": _OPENING}]})
         tools, tool_choice = self._tools(), None
         if tools:
@@ -94,7 +97,8 @@ class _Renderer:
         elif request.tool_choice not in ("auto", "none"):
             self._say("dropped", "tool_choice", "no tools")
         thinking, effort = self._reasoning(tool_choice)
-        self._further_thinking(thinking)
+        if "thinking" in self.native:
+            self._further_thinking(thinking)
         if thinking is not None and thinking.get("type") == "enabled" and _lacks_thinking(messages):
             # "a final assistant message must start with a thinking block" (…/extended-thinking, read 2026-11-26)
             self._say("dropped", "params.reasoning", "the call that was answered last came without its thinking")
@@ -118,7 +122,7 @@ class _Renderer:
         if config:
             body["output_config"] = config
         self._drop_unsayable(body)
-        for key, value in kept(request.native, request).items():
+        for key, value in kept(request.native, request).items() if request.native is not None else ():
             if key not in ("tools", "thinking", "output_config"):
                 body.setdefault(key, value)
         return body
@@ -164,7 +168,8 @@ class _Renderer:
         fields = {"name": tool.name}
         if tool.description:
             fields["description"] = tool.description
-        return {**fields, "input_schema": schema, **kept(tool.native, self.request)}
+        fields["input_schema"] = schema
+        return fields if tool.native is None else fields | kept(tool.native, self.request)
 
     def _forces_call(self) -> bool:
         return bool(self.request.tools) and (
@@ -173,6 +178,8 @@ class _Renderer:
 
     def _tool_choice(self, tools: list[Block]) -> Block | None:
         asked, parallel = self.request.tool_choice, self.request.params.parallel_tools
+        if asked == "auto" and parallel is None:
+            return None
         choice: Block = {"type": "auto"}
         if asked == "none":
             if parallel is not None:
@@ -272,10 +279,10 @@ class _Renderer:
 
     def _sampling(self, body: Block, *, is_thinking: bool) -> None:
         params = self.request.params
-        stop = [word for word in params.stop if word.strip()]
+        stop = [word for word in params.stop if word.strip()] if params.stop else []
         if len(stop) < len(params.stop):
             self._say("dropped", "params.stop", "white space")
-        if self._forces_call() and self.dialect.force_call_by_prefill and params.parallel_tools is False:
+        if self.dialect.force_call_by_prefill and self._forces_call() and params.parallel_tools is False:
             stop.append(_CLOSING)
         if stop:
             body["stop_sequences"] = stop
@@ -293,13 +300,14 @@ class _Renderer:
 
     def _output_config(self, effort: Effort | None, system: list[Block]) -> Block:
         """Render `output_config`. A schema that it cannot say becomes words at the end of the system prompt."""
-        config: Block = dict(read_fields(self.native.get("output_config")) or {})
-        asked = effort or read(config.get("effort"))
-        if asked in _EFFORTS:
-            config["effort"] = self._effort(asked)
-        if config.get("effort", "") is None:
-            del config["effort"]
         schema = self.request.params.response_schema
+        config: Block = dict(read_fields(self.native.get("output_config")) or {}) if self.native else {}
+        if effort is not None or config:
+            asked = effort or read(config.get("effort"))
+            if asked in _EFFORTS:
+                config["effort"] = self._effort(asked)
+            if config.get("effort", "") is None:
+                del config["effort"]
         if schema is None:
             return config
         where = "params.response_schema"
@@ -332,9 +340,11 @@ class _Renderer:
 
     def _drop_unsayable(self, body: Block) -> None:
         params = self.request.params
-        for name in ("seed", "presence_penalty", "frequency_penalty", "num_ctx"):
-            if getattr(params, name) is not None:
-                self._say("dropped", f"params.{name}", "not in this protocol")
+        unsayable = (params.seed, params.presence_penalty, params.frequency_penalty, params.num_ctx)
+        if unsayable != _UNSAID:
+            for name, value in zip(_UNSAYABLE, unsayable, strict=True):
+                if value is not None:
+                    self._say("dropped", f"params.{name}", "not in this protocol")
         session = self.request.session_id
         if session is not None and session.encode(errors="replace") not in bytes(self.native.get("metadata", b"")):
             self.deviations.append(Deviation("dropped", "session_id", "no cache key in this protocol", "note"))

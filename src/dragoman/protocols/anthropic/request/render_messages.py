@@ -20,6 +20,8 @@ from dragoman.protocols.anthropic.wire import NAME, own_fields, read_fields, sen
 from dragoman.types import Media, Message, Native, Opaque, Part, Request, Text, Thinking, ToolCall, ToolResult
 
 Block: TypeAlias = dict[str, Json]
+#: Parts that may become results.
+_OTHERS: Final = frozenset({ToolResult, Opaque})
 
 #: The first characters of base64 data tell an image's type.
 _MIME_OF_START: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lG", "image/gif"), ("UklG", "image/webp"))
@@ -76,9 +78,12 @@ class Turns:
         results: list[Block] = []
         messages: list[Block] = []
         for index, message in turn:
-            blocks = self._blocks(message, index)
-            answers = [block for block in blocks if block.get("type") == "tool_result"]
-            others = [block for block in blocks if block.get("type") != "tool_result"] if answers else blocks
+            blocks = others = self._blocks(message, index)
+            answers: list[Block] = []
+            if message.role == "tool" or _OTHERS.intersection(map(type, message.parts)):
+                answers = [block for block in blocks if block.get("type") == "tool_result"]
+            if answers:
+                others = [block for block in blocks if block.get("type") != "tool_result"]
             if answers and messages:
                 self._say("moved", (index,), "results stand first")
             results += answers
@@ -92,13 +97,15 @@ class Turns:
 
     def _add(self, messages: list[Block], role: str, blocks: list[Block], native: Native | None) -> None:
         if blocks:
-            messages.append({"role": role, "content": blocks, **kept(native, self.request)})
+            turn: Block = {"role": role, "content": blocks}
+            messages.append(turn if native is None else self._with(turn, native))
 
     def _blocks(self, message: Message, index: int) -> list[Block]:
         said = len(self.deviations)
         blocks: list[Block] = []
+        is_prompt = message.role == "system"
         for number, part in enumerate(message.parts):
-            if message.role == "system" and isinstance(part, Media):
+            if is_prompt and isinstance(part, Media):
                 self._say("dropped", (index, number), "a system message is text")
                 continue
             block = self._block(part, (index, number))
@@ -110,15 +117,18 @@ class Turns:
 
     def _block(self, part: Part, at: tuple[int, ...]) -> Block | None:
         """Return one block; None for what cannot be expressed or need not be."""
-        if isinstance(part, Text | ToolCall) and part.signature:
-            self._say("dropped", at, "only thinking has a seal", field=".signature")
         if isinstance(part, Text):
+            if part.signature:
+                self._drop_seal(at)
             if part.text and not part.text.isspace():
-                return {"type": "text", "text": part.text, **kept(part.native, self.request)}
+                block: Block = {"type": "text", "text": part.text}
+                return block if part.native is None else self._with(block, part.native)
             if part.text:
                 self._say("dropped", at, "white space")  # the API refuses blank blocks
             return None
         if isinstance(part, ToolCall):
+            if part.signature:
+                self._drop_seal(at)
             return self._call(part, at)
         if isinstance(part, ToolResult):
             return self._result(part, at)
@@ -128,6 +138,12 @@ class Turns:
             return self._media(part, at)
         fields = read_fields(part.raw) if part.protocol == NAME else None  # of another: `crossing` names it
         return None if fields is None else dict(kept(Native(NAME, fields), self.request))
+
+    def _drop_seal(self, at: tuple[int, ...]) -> None:
+        self._say("dropped", at, "only thinking has a seal", field=".signature")
+
+    def _with(self, block: Block, native: Native | None) -> Block:
+        return block if native is None else block | kept(native, self.request)
 
     def _thinking(self, part: Thinking, at: tuple[int, ...]) -> Block | None:
         if part.redacted is not None:
@@ -167,27 +183,32 @@ class Turns:
                 self._say("changed", at, "text in place of an object", field=".arguments")
                 arguments = {"input": part.arguments}
         fields = {"type": "tool_use", "id": sent, "name": part.name, "input": arguments}
-        return {**fields, **kept(part.native, self.request)}
+        return self._with(fields, part.native)
 
     def _result(self, part: ToolResult, at: tuple[int, ...]) -> Block:
         id, _ = self.pairing.add_result(part.call_id, part.name)
         sent = self.ids.get(id) or sent_id(id or "call_unknown")
         if sent != part.call_id:
             self._say("changed", at, field=".call_id")
-        found = [self._block(inner, (*at, number)) for number, inner in enumerate(part.parts)]
+        content: list[Block] = []
+        for number, inner in enumerate(part.parts):
+            if (found := self._block(inner, (*at, number))) is not None:
+                content.append(found)
         block: Block = {"type": "tool_result", "tool_use_id": sent}
-        if content := [inner for inner in found if inner is not None]:
+        if content:
             block["content"] = simplest(content)
         if part.is_error:
             block["is_error"] = True
-        return {**block, **kept(part.native, self.request)}
+        return self._with(block, part.native)
 
 
 def _is_prompt(message: Message) -> bool:
     """Return whether a message may stand in `system`, which takes texts and no fields of messages."""
     if message.role != "system" or own_fields(message.native):
         return False
-    return all(type(part) is not Opaque or part.protocol != NAME for part in message.parts)
+    return Opaque not in map(type, message.parts) or not any(
+        type(part) is Opaque and part.protocol == NAME for part in message.parts
+    )
 
 
 def _source(part: Media) -> Block | None:
@@ -223,5 +244,6 @@ def kept(native: Native | None, request: Request) -> dict[str, Raw]:
 
 def simplest(blocks: list[Block]) -> Json:
     """Return content as a string if it is one plain text, which every server accepts; else the blocks."""
-    only = blocks[0] if len(blocks) == 1 else {}
-    return only["text"] if only.get("type") == "text" and len(only) == 2 else blocks
+    if len(blocks) != 1 or len(blocks[0]) != 2 or blocks[0].get("type") != "text":
+        return blocks
+    return blocks[0]["text"]

@@ -6,7 +6,7 @@ What `Request` does not model goes to `unsaid`, which becomes the request's nati
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
@@ -46,15 +46,54 @@ _PARAMS: Final[dict[str, tuple[str, Callable[[Raw], Any]]]] = {
 _LEVELS: Final[dict[str, Effort]] = {"minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
 
 
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
+
+
 class _PlainTool(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A function with nothing unusual in it, which is decoded at once; with any other, all are read field by field."""
 
     name: Annotated[str, msgspec.Meta(min_length=1)]
     description: str = ""
+    parameters: dict[str, Any] | None = None
     parametersJsonSchema: Raw = NOTHING
 
 
+class PlainTools(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """Functions with nothing unusual in them."""
+
+    functionDeclarations: list[_PlainTool]
+
+
+class PlainConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """The usual parameters, each of its usual kind."""
+
+    temperature: float | None = None
+    topP: float | None = None
+    topK: _Count | None = None
+    maxOutputTokens: _Count | None = None
+
+
 _decode_plain: Final = _json.typed_decoder(list[_PlainTool])
+
+
+def plain_tools(declared: list[_PlainTool] | Malformed) -> list[Tool] | None:
+    """Return functions that are decoded; None if one has two schemas."""
+    if isinstance(declared, Malformed):
+        return None
+    tools: list[Tool] = []
+    for tool in declared:
+        schema = _schema(tool.parametersJsonSchema) if tool.parametersJsonSchema else None
+        if tool.parameters is not None:
+            if schema is not None:
+                return None
+            schema = _json.raw(to_json_schema(tool.parameters)) if tool.parameters else None
+        tools.append(Tool(tool.name, tool.description, schema))
+    return tools
+
+
+def plain_params(config: PlainConfig) -> Params:
+    """Return the parameters of a configuration that is decoded."""
+    return Params(config.maxOutputTokens, config.temperature, config.topP, config.topK)
 
 
 def parse_tools(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) -> tuple[Tool, ...]:
@@ -71,9 +110,9 @@ def parse_tools(value: Raw | None, unsaid: Fields, deviations: list[Deviation]) 
         fields = camel_fields(found)
         refuse_other_kinds(fields, {"functionDeclarations": "a list"}, f"tools[{place}].")
         declarations = fields.get("functionDeclarations", NOTHING)
-        plain = _decode_plain(declarations)
-        if not isinstance(plain, Malformed):
-            tools += [Tool(tool.name, tool.description, _schema(tool.parametersJsonSchema)) for tool in plain]
+        plain = plain_tools(_decode_plain(declarations))
+        if plain is not None:
+            tools += plain
         else:
             for number, declared in enumerate(read_items(declarations) or ()):
                 tools.append(_parse_tool(declared, f"tools[{place}].functionDeclarations[{number}]", deviations))

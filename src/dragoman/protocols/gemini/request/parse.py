@@ -8,9 +8,9 @@ is not modelled (safety settings, hosted tools, cached content) stays in `native
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Annotated, Final, Literal, TypeAlias, TypeGuard
+from typing import Final, TypeAlias, TypeGuard, TypeVar
 
 import msgspec
 
@@ -25,6 +25,7 @@ from dragoman.codec.json_fields import (
     read_body,
     read_fields,
     read_items,
+    read_plain,
     read_string,
     read_text,
 )
@@ -33,9 +34,29 @@ from dragoman.codec.unread import Kind, name_unread, refuse_other_kinds, wanted_
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
-from dragoman.protocols.gemini.request.parameters import parse_params, parse_tool_choice, parse_tools
+from dragoman.protocols.gemini.request.parameters import (
+    parse_params,
+    parse_tool_choice,
+    parse_tools,
+    plain_params,
+    plain_tools,
+)
+from dragoman.protocols.gemini.request.plain import PlainContent, PlainPart, PlainRequest
 from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, NOTHING, camel_fields, parse_seal, read_media
-from dragoman.types import Media, Message, Native, Opaque, Part, Request, Role, Text, Thinking, ToolCall, ToolResult
+from dragoman.types import (
+    Media,
+    Message,
+    Native,
+    Opaque,
+    Part,
+    Request,
+    Role,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 
 _MODELLED: Final = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig", "model")
 _KINDS: Final[dict[str, Kind]] = {"toolConfig": "an object", "generationConfig": "an object"}
@@ -48,45 +69,13 @@ _WHOLE: Final = "generateContent"
 _Place: TypeAlias = tuple[int, int]
 
 
-_Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_T = TypeVar("_T")
 
 
-class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    name: _Word
-    args: Raw = NOTHING
-    id: str = ""
-
-
-class _PlainResult(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    name: _Word
-    response: Raw
-    id: str = ""
-
-
-class _PlainPart(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    text: str | None = None
-    functionCall: _PlainCall | None = None
-    functionResponse: _PlainResult | None = None
-    thoughtSignature: str = ""
-
-    def says_one_thing(self) -> bool:
-        if self.functionResponse is not None and bytes(self.functionResponse.response) == b"null":
-            return False
-        return (self.text is None) + (self.functionCall is None) + (self.functionResponse is None) == 2
-
-
-class _PlainContent(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A content with nothing unusual in it, which is decoded at once; any other is read field by field."""
-
-    role: Literal["user", "model"]
-    parts: list[_PlainPart]
-
-    def is_usual(self) -> bool:
-        return all(map(_PlainPart.says_one_thing, self.parts))
-
-
-_decode_plain: Final = _json.typed_decoder(_PlainContent)
-_decode_all_plain: Final = _json.typed_decoder(list[_PlainContent])
+_decode_plain: Final = _json.typed_decoder(PlainRequest)
+_PLAIN: Final = frozenset(PlainRequest.__struct_fields__)
+_decode_content: Final = _json.typed_decoder(PlainContent)
+_decode_contents: Final = _json.typed_decoder(list[PlainContent])
 
 
 def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
@@ -98,7 +87,13 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     Raises:
         WireError: the body is no JSON object or has no contents, or the path names no model or another verb.
     """
-    fields = camel_fields(read_body(body, fields))
+    fields = read_body(body, fields)
+    plain = read_plain(_decode_plain, body, fields, _PLAIN)
+    if plain is not None and _are_usual(plain.contents):
+        functions = plain_tools([tool for group in plain.tools for tool in group.functionDeclarations])
+        if functions is not None:
+            return _parse_plain(plain, functions, path)
+    fields = camel_fields(fields)
     if "contents" not in fields and read_fields(fields.get("request")) is not None:  # Code Assist's envelope
         inner = camel_fields(read_fields(fields.get("request")) or {})
         fields = inner | {key: value for key, value in fields.items() if key == "model"}
@@ -117,6 +112,24 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         native=make_native(NAME, {key: value for key, value in fields.items() if key not in _MODELLED} | unsaid),
     )
     return Parsed(request, ReplyStyle(array=is_array), tuple(parser.deviations))
+
+
+def _parse_plain(plain: PlainRequest, functions: list[Tool], path: str) -> Parsed:
+    model, is_stream, is_array = parse_path(path, plain.model)
+    parser = _Parser()
+    said = tuple([Text(part.text) for part in plain.systemInstruction.parts if part.text])
+    request = Request(
+        model,
+        (*([Message("system", said)] if said else ()), *parser.plain_contents(plain.contents)),
+        tuple(functions),
+        params=plain_params(plain.generationConfig),
+        stream=is_stream,
+    )
+    return Parsed(request, ReplyStyle(array=is_array), tuple(parser.deviations))
+
+
+def _are_usual(contents: Iterable[PlainContent]) -> bool:
+    return all(part.says_one_thing() for content in contents for part in content.parts)
 
 
 def parse_path(path: str, named: str) -> tuple[str, bool, bool]:
@@ -157,6 +170,8 @@ def _bare_model(name: str) -> str:
 
 
 def _unescape(text: str) -> str:
+    if "%" not in text and text.isascii():
+        return text
     data = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), text.encode("utf-8", "replace"))
     return data.decode("utf-8", "replace")
 
@@ -188,20 +203,23 @@ class _Parser:
         """Parse the conversation."""
         if (text := read_string(value)) is not None:
             return [Message("user", (Text(text),))]
-        return parse_paired(partial(self._messages, value), self.deviations)
-
-    def _messages(self, value: Raw | None, pairing: CallIds) -> list[Message]:
-        self._pairing = pairing
-        plain = decode_short(_decode_all_plain, value or NOTHING)
-        if isinstance(plain, Malformed) or not all(map(_PlainContent.is_usual, plain)):
-            contents = [self._content(item, turn) for turn, item in enumerate(_items(value))]
-        else:
-            contents = [self._plain_content(content, turn) for turn, content in enumerate(plain)]
-        if not contents:
+        plain = decode_short(_decode_contents, value or NOTHING)
+        if not isinstance(plain, Malformed) and plain and _are_usual(plain):
+            return self.plain_contents(plain)
+        items = _items(value)
+        if not items:
             raise WireError("expected at least one content", path="contents")
+        return parse_paired(partial(self._each, self._content, items), self.deviations)
+
+    def plain_contents(self, plain: list[PlainContent]) -> list[Message]:
+        """Return the conversation, where each content is decoded."""
+        return parse_paired(partial(self._each, self._plain_content, plain), self.deviations)
+
+    def _each(self, parse: Callable[[_T, int], list[Message]], items: list[_T], pairing: CallIds) -> list[Message]:
+        self._pairing = pairing
         messages: list[Message] = []
-        for content in contents:
-            for message in content:
+        for turn, item in enumerate(items):
+            for message in parse(item, turn):
                 last = messages[-1] if messages else None
                 if last is not None and last.role == message.role == "assistant":
                     messages[-1] = _join(last, message)
@@ -210,8 +228,8 @@ class _Parser:
         return messages
 
     def _content(self, item: Raw, turn: int) -> list[Message]:
-        plain = _decode_plain(item)
-        if not isinstance(plain, Malformed) and plain.is_usual():
+        plain = _decode_content(item)
+        if not isinstance(plain, Malformed) and _are_usual([plain]):
             return self._plain_content(plain, turn)
         where = f"contents[{turn}]"
         fields = read_fields(item)
@@ -228,19 +246,22 @@ class _Parser:
         native = make_native(NAME, fields, "role", "parts")
         return _turned(role, parts, native)
 
-    def _plain_content(self, content: _PlainContent, turn: int) -> list[Message]:
-        parts = [self._plain(part, turn, number) for number, part in enumerate(content.parts)]
-        return _turned(_ROLES[content.role], _without_empty(parts), None)
+    def _plain_content(self, content: PlainContent, turn: int) -> list[Message]:
+        parts = [
+            self._plain(part, turn, number)
+            for number, part in enumerate(content.parts)
+            if part.text != "" or _seal(part.thoughtSignature)
+        ]
+        return _turned("user" if content.role == "user" else "assistant", tuple(parts), None)
 
-    def _plain(self, part: _PlainPart, turn: int, number: int) -> Part:
-        signature = _seal(part.thoughtSignature)
-        if part.functionCall is not None:
-            call = part.functionCall
+    def _plain(self, part: PlainPart, turn: int, number: int) -> Part:
+        signature = _seal(part.thoughtSignature) if part.thoughtSignature else None
+        call, result = part.functionCall, part.functionResponse
+        if call is not None:
             id = self._pairing.add_call(call.id, call.name, turn=turn, number=number)
             where = f"contents[{turn}].parts[{number}].functionCall"
             return ToolCall(id, call.name, self._arguments(call.args, where), signature=signature)
-        if part.functionResponse is not None:
-            result = part.functionResponse
+        if result is not None:
             id, name = self._pairing.add_result(result.id, result.name)
             text, is_error, is_plain = _read_response(result.response)
             native = None if is_plain else make_native(NAME, {"response": result.response})
@@ -348,9 +369,9 @@ def _items(value: Raw | None) -> list[Raw]:
 
 def _turned(role: Role, parts: tuple[Part, ...], native: Native | None) -> list[Message]:
     """Return the messages of one content: its results in one of their own."""
-    results = tuple([part for part in parts if isinstance(part, ToolResult)])
-    if not results:
+    if ToolResult not in map(type, parts):
         return [Message(role, parts, native)]
+    results = tuple([part for part in parts if isinstance(part, ToolResult)])
     rest = tuple([part for part in parts if not isinstance(part, ToolResult)])
     return [Message("tool", results, native), *([Message(role, rest)] if rest else [])]
 

@@ -25,6 +25,7 @@ from dragoman.types import (
     Media,
     Message,
     Named,
+    Native,
     Params,
     Part,
     Reasoning,
@@ -78,12 +79,14 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     if choice:
         body["toolConfig"] = choice
     config = renderer.config(request.params)
-    unsaid = read(native.get("generationConfig"))
-    if text_form((read_fields(native.get("generationConfig")) or {}).get("responseFormat")):  # it says the same
-        config = {key: value for key, value in config.items() if key not in ("responseMimeType", "responseJsonSchema")}
-    for key, value in unsaid.items() if isinstance(unsaid, dict) else ():
-        ours = config.get(key)
-        config[key] = ours | value if isinstance(ours, dict) and isinstance(value, dict) else value
+    if "generationConfig" in native:
+        unsaid = read(native["generationConfig"])
+        if text_form((read_fields(native["generationConfig"]) or {}).get("responseFormat")):  # it says the same
+            config.pop("responseMimeType", None)
+            config.pop("responseJsonSchema", None)
+        for key, value in unsaid.items() if isinstance(unsaid, dict) else ():
+            ours = config.get(key)
+            config[key] = ours | value if isinstance(ours, dict) and isinstance(value, dict) else value
     if config:
         body["generationConfig"] = config
     own = ("tools", "toolConfig", "generationConfig")
@@ -152,7 +155,7 @@ class _Renderer:
                 self._deviate("moved", (place,), "a later system message joins the system instruction")
             for number, part in enumerate(message.parts):
                 if isinstance(part, Text):
-                    parts.append({"text": part.text} | _signed(part.signature) | native_fields(part.native, NAME))
+                    parts.append(_finished({"text": part.text}, part.signature, part.native))
                 else:
                     self._deviate("dropped", (place, number), "a system instruction is text")
         return parts
@@ -185,12 +188,12 @@ class _Renderer:
 
     def _turn(self, contents: list[Json], role: str, parts: list[Json], message: Message) -> None:
         """Add a content. A call must follow a content of the user, so the model's preceding words join its content."""
-        native = native_fields(message.native, NAME)
         if role == "model" and contents and contents[-1]["role"] == "model":
             contents[-1]["parts"] += parts
-            contents[-1] |= native
-            return
-        contents.append({"role": role, "parts": parts} | native)
+        else:
+            contents.append({"role": role, "parts": parts})
+        if message.native is not None:
+            contents[-1] |= native_fields(message.native, NAME)
 
     def _parts(self, message: Message, place: int) -> list[Json]:
         parts: list[Json] = []
@@ -209,7 +212,7 @@ class _Renderer:
         if isinstance(part, Text):
             if not part.text and part.signature is None:
                 return None
-            return {"text": part.text, **_signed(part.signature), **native_fields(part.native, NAME)}
+            return _finished({"text": part.text}, part.signature, part.native)
         if isinstance(part, ToolResult):
             return self._result(part, at)
         if isinstance(part, Thinking):
@@ -217,7 +220,7 @@ class _Renderer:
                 self._deviate("dropped", at, "sealed thinking of another protocol")
             if not part.text and part.signature is None:
                 return None
-            return {"text": part.text, "thought": True} | _signed(part.signature) | native_fields(part.native, NAME)
+            return _finished({"text": part.text, "thought": True}, part.signature, part.native)
         if isinstance(part, Media):
             return self._media(part, at)
         if isinstance(part, ToolCall):
@@ -249,9 +252,11 @@ class _Renderer:
             signature = DUMMY_SIGNATURES[0]
         function: dict[str, Json] = {"id": call.id} if call.id else {}
         function |= {"name": call.name, "args": arguments}
+        if call.native is None:
+            return _finished({"functionCall": function}, signature, None)
         native = dict(native_fields(call.native, NAME))
         function |= read_fields(native.pop("functionCall", None)) or {}
-        return {"functionCall": function} | _signed(signature) | native
+        return _finished({"functionCall": function}, signature, None) | native
 
     def _result(self, result: ToolResult, at: tuple[int, ...]) -> Json:
         function: dict[str, Json] = {"id": result.call_id} if result.call_id else {}
@@ -296,19 +301,27 @@ class _Renderer:
                 self.report("dropped", f"params.{name}", "the protocol has no such field")
         if len(params.stop) > _MOST_STOPS:
             self.report("changed", "params.stop", f"only {_MOST_STOPS} stop sequences are allowed")
-        config: dict[str, Json] = {
-            "temperature": params.temperature,
-            "topP": params.top_p,
-            "topK": params.top_k,
-            "maxOutputTokens": params.max_tokens,
-            "stopSequences": list(params.stop[:_MOST_STOPS]) or None,
-            "seed": params.seed,
-            "presencePenalty": params.presence_penalty,
-            "frequencyPenalty": params.frequency_penalty,
-        }
+        config: dict[str, Json] = {}
+        if params.temperature is not None:
+            config["temperature"] = params.temperature
+        if params.top_p is not None:
+            config["topP"] = params.top_p
+        if params.top_k is not None:
+            config["topK"] = params.top_k
+        if params.max_tokens is not None:
+            config["maxOutputTokens"] = params.max_tokens
+        if params.stop:
+            config["stopSequences"] = list(params.stop[:_MOST_STOPS])
+        if params.seed is not None:
+            config["seed"] = params.seed
+        if params.presence_penalty is not None:
+            config["presencePenalty"] = params.presence_penalty
+        if params.frequency_penalty is not None:
+            config["frequencyPenalty"] = params.frequency_penalty
         if params.response_schema is not None:
             config["responseMimeType"] = "application/json"
-            config["responseJsonSchema"] = params.response_schema.schema
+            if params.response_schema.schema is not None:
+                config["responseJsonSchema"] = params.response_schema.schema
             if params.response_schema.name != "response":
                 self.drop("params.response_schema.name", "the protocol has no such field")
             for field in ("strict", "description"):
@@ -316,7 +329,7 @@ class _Renderer:
                     self.drop(f"params.response_schema.{field}", "the protocol has no such field")
         if params.reasoning is not None:
             config["thinkingConfig"] = self._thinking(params.reasoning)
-        return {key: value for key, value in config.items() if value is not None}
+        return config
 
     def _thinking(self, reasoning: Reasoning) -> Json:
         if reasoning.budget is not None:
@@ -352,8 +365,11 @@ class _Renderer:
         return budget
 
 
-def _signed(signature: str | None) -> dict[str, Json]:
-    return {} if signature is None else {"thoughtSignature": signature}
+def _finished(part: dict[str, Json], signature: str | None, native: Native | None) -> dict[str, Json]:
+    """Return a part with its signature and its own fields."""
+    if signature is not None:
+        part["thoughtSignature"] = signature
+    return part if native is None else part | native_fields(native, NAME)
 
 
 #: A MIME type is required beside data.

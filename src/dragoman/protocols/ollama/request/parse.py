@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Final, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Final, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -27,6 +27,7 @@ from dragoman.codec.json_fields import (
     read_fields,
     read_items,
     read_number,
+    read_plain,
     read_text,
 )
 from dragoman.codec.parts.history_call_ids import CallIds, parse_paired
@@ -68,7 +69,9 @@ _ROLES: Final[dict[str, Role]] = {
 _LONGEST_EMPTY: Final = 100
 _NONE: Final = Raw(b"[]")
 _ADDRESSES: Final = ("data:", "http://", "https://")
+_T = TypeVar("_T")
 _Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 
 
 class _PlainArguments(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -81,21 +84,30 @@ class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     id: str = ""
 
 
-class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """A message with nothing unusual in it, which is decoded at once; with any other, all are read field by field."""
+# Messages with nothing unusual in them, which are decoded at once; with any other, all are read field by field.
 
-    role: Literal["system", "user", "assistant", "tool"]
+
+class _PlainSystem(msgspec.Struct, tag_field="role", tag="system", forbid_unknown_fields=True, gc=False):
+    content: str = ""
+
+
+class _PlainUser(msgspec.Struct, tag_field="role", tag="user", forbid_unknown_fields=True, gc=False):
+    content: str = ""
+
+
+class _PlainAnswer(msgspec.Struct, tag_field="role", tag="assistant", forbid_unknown_fields=True, gc=False):
     content: str = ""
     thinking: str | None = None
     tool_calls: list[_PlainCall] | None = None
+
+
+class _PlainResult(msgspec.Struct, tag_field="role", tag="tool", forbid_unknown_fields=True, gc=False):
+    content: str = ""
     tool_name: str | None = None
     tool_call_id: str | None = None
 
-    def is_usual(self) -> bool:
-        """Return whether all its fields belong to its role."""
-        if self.role == "tool":
-            return self.thinking is None and self.tool_calls is None
-        return self.tool_name is None and self.tool_call_id is None
+
+_PlainMessage: TypeAlias = _PlainSystem | _PlainUser | _PlainAnswer | _PlainResult
 
 
 class _PlainFunction(msgspec.Struct, forbid_unknown_fields=True, gc=False):
@@ -108,7 +120,27 @@ class _PlainTool(msgspec.Struct, tag_field="type", tag="function", forbid_unknow
     function: _PlainFunction
 
 
-_decode_all_plain: Final = _json.typed_decoder(list[_PlainMessage])
+class _PlainOptions(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: _Count | None = None
+    num_ctx: _Count | None = None
+    num_predict: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
+
+
+class _PlainRequest(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A request with nothing unusual in it, which is decoded at once; any other is read field by field."""
+
+    model: _Word
+    messages: list[_PlainMessage]
+    tools: list[_PlainTool] | None = None
+    options: _PlainOptions | None = None
+    stream: bool | None = None
+
+
+_decode_plain: Final = _json.typed_decoder(_PlainRequest)
+_PLAIN: Final = frozenset(_PlainRequest.__struct_fields__)
+_decode_all_plain: Final[Callable[[Raw], list[_PlainMessage] | Malformed]] = _json.typed_decoder(list[_PlainMessage])
 _decode_all_plain_tools: Final = _json.typed_decoder(list[_PlainTool])
 
 
@@ -119,6 +151,9 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         WireError: the body is no JSON object, names no model, or has no list of messages.
     """
     fields = read_body(body, fields)
+    plain = read_plain(_decode_plain, body, fields, _PLAIN)
+    if plain is not None:
+        return _parse_plain(plain)
     model = read_text(fields.get("model"))
     if not model:
         raise WireError("expected the name of a model", path="model")
@@ -139,6 +174,21 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     return Parsed(request, deviations=tuple(parser.deviations))
 
 
+def _parse_plain(plain: _PlainRequest) -> Parsed:
+    parser, options = _Parser(), plain.options
+    request = Request(
+        plain.model,
+        parser.plain_messages(plain.messages),
+        tuple([_parse_plain_tool(tool.function) for tool in plain.tools or ()]),
+        params=_NO_PARAMS
+        if options is None
+        else Params(options.num_predict, options.temperature, options.top_p, options.top_k, num_ctx=options.num_ctx),
+        stream=plain.stream is not False,
+    )
+    return Parsed(request, deviations=tuple(parser.deviations))
+
+
+_NO_PARAMS: Final = Params()
 _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "options": "an object", "stream": "true or false", "format": "a text or an object",
     "think": "a text, true or false",
@@ -165,31 +215,38 @@ class _Parser:
 
     def messages(self, value: Raw) -> tuple[Message, ...]:
         """Return all messages. Raises `WireError`: there is no list of them, or one cannot be read."""
-        return parse_paired(partial(self._messages, value), self.deviations)
-
-    def _messages(self, value: Raw, pairing: CallIds) -> tuple[Message, ...]:
-        self._pairing = pairing
         plain = decode_short(_decode_all_plain, value)
-        if not isinstance(plain, Malformed) and all(map(_PlainMessage.is_usual, plain)):
-            return tuple([self._plain(message, turn) for turn, message in enumerate(plain)])
+        if not isinstance(plain, Malformed):
+            return self.plain_messages(plain)
         items = read_items(value)
         if items is None:
             raise WireError("expected a list of messages", path="messages")
-        return tuple([self._message(item, turn) for turn, item in enumerate(items)])
+        return parse_paired(partial(self._each, self._message, items), self.deviations)
+
+    def plain_messages(self, plain: list[_PlainMessage]) -> tuple[Message, ...]:
+        """Return all messages, where each is decoded."""
+        return parse_paired(partial(self._each, self._plain, plain), self.deviations)
+
+    def _each(self, parse: Callable[[_T, int], Message], items: list[_T], pairing: CallIds) -> tuple[Message, ...]:
+        self._pairing = pairing
+        return tuple([parse(item, turn) for turn, item in enumerate(items)])
 
     def _plain(self, plain: _PlainMessage, turn: int) -> Message:
         texts = (Text(plain.content),) if plain.content else ()
-        if plain.role == "tool":
+        if isinstance(plain, _PlainUser):
+            return Message("user", texts)
+        if isinstance(plain, _PlainSystem):
+            return Message("system", texts)
+        if isinstance(plain, _PlainResult):
             id, name = self._pairing.add_result(plain.tool_call_id or "", plain.tool_name or "")
             return Message("tool", (ToolResult(id, name, texts),))
-        parts: list[Part] = [Thinking(plain.thinking)] if plain.thinking else []
-        parts += texts
+        parts: list[Part] = [Thinking(plain.thinking), *texts] if plain.thinking else [*texts]
         for number, call in enumerate(plain.tool_calls or ()):
             name = call.function.name
             id = self._pairing.add_call(call.id, name, turn=turn, number=number)
             where = f"messages[{turn}].tool_calls[{number}]"
             parts.append(ToolCall(id, name, self._arguments(call.function.arguments, where)))
-        return Message(plain.role, tuple(parts))
+        return Message("assistant", tuple(parts))
 
     def _message(self, item: Raw, turn: int) -> Message:
         """Parse one message; `turn` is its place."""

@@ -25,7 +25,6 @@ from dragoman.types import (
     Message,
     Named,
     Params,
-    Part,
     Request,
     ResponseSchema,
     Text,
@@ -64,9 +63,10 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
         body["think"] = think
     body["stream"] = request.stream
     options = renderer.options(params) | {"num_ctx": params.num_ctx or pick_num_ctx(request, limits)}
-    unsaid = read(native.get("options"))
-    body["options"] = (unsaid if isinstance(unsaid, dict) else {}) | options
-    body |= {key: value for key, value in native.items() if key not in body}
+    unsaid = read(native["options"]) if "options" in native else None
+    body["options"] = unsaid | options if isinstance(unsaid, dict) else options
+    if native:
+        body |= {key: value for key, value in native.items() if key not in body}
     accept = "application/x-ndjson" if request.stream else "application/json"
     http = HttpRequest("/api/chat", _json.encode(body), {"content-type": "application/json", "accept": accept})
     return Rendered(http, tuple(renderer.deviations))
@@ -116,16 +116,19 @@ class _Renderer:
         rendered: list[Json] = []
         held: list[str] = []  # images of the results just written
         for place, message in enumerate(messages):
-            results = [(number, part) for number, part in enumerate(message.parts) if isinstance(part, ToolResult)]
-            if held and not results:
-                rendered.append({"role": "user", "content": "", "images": held})
-                held = []
-            for number, result in results:
-                rendered.append(self._result(result, (place, number), held))
-            if not results or len(results) < len(message.parts):
-                turn = self._message(message, place)
-                if not is_left_empty(message, turn):
-                    rendered.append(turn)
+            if ToolResult not in map(type, message.parts):
+                if held:
+                    rendered.append({"role": "user", "content": "", "images": held})
+                    held = []
+            else:
+                results = [(number, part) for number, part in enumerate(message.parts) if isinstance(part, ToolResult)]
+                for number, result in results:
+                    rendered.append(self._result(result, (place, number), held))
+                if len(results) == len(message.parts):
+                    continue
+            turn = self._message(message, place)
+            if message.role != "assistant" or not is_left_empty(message, turn):
+                rendered.append(turn)
         if held:
             rendered.append({"role": "user", "content": "", "images": held})
         return rendered
@@ -138,12 +141,13 @@ class _Renderer:
         calls: list[Json] = []
         for number, given in enumerate(message.parts):
             at = (index, number)
-            part = self._readable(given, at)
+            part = self._readable(given, at) if isinstance(given, Media) else given
             if isinstance(part, Text):
-                if part.text and (calls or images):
+                if (calls or images) and part.text:
                     self._deviate("moved", at, "text stands before images and calls")
                 texts.append(part)
-                self._drop_signature(part.signature, at)
+                if part.signature:
+                    self._drop_signature(part.signature, at)
             elif isinstance(part, ToolCall):
                 calls.append(self._call(part, at))
             elif isinstance(part, Thinking):
@@ -151,23 +155,26 @@ class _Renderer:
                 self._drop_signature(part.signature or part.redacted, at)
             elif isinstance(part, Media):
                 images += self._image(part, at)
-        content = "".join([part.text for part in texts]) if role == "assistant" else said_whole(texts)
+        if len(texts) == 1:
+            content = texts[0].text
+        else:
+            content = "".join([part.text for part in texts]) if role == "assistant" else said_whole(texts)
         rendered: dict[str, Json] = {"role": role, "content": content}
-        if any(thinking):
+        if thinking and any(thinking):
             rendered["thinking"] = "".join(thinking)
         if images:
             rendered["images"] = images
         if calls:
             rendered["tool_calls"] = calls
-        return rendered | native_fields(message.native, NAME)
+        return rendered if message.native is None else rendered | native_fields(message.native, NAME)
 
     def _drop_signature(self, signature: str | None, at: tuple[int, ...]) -> None:
         if signature:
             self._deviate("dropped", at, "the protocol has no signatures", field=".signature")
 
-    def _readable(self, part: Part, at: tuple[int, ...]) -> Part:
+    def _readable(self, part: Media, at: tuple[int, ...]) -> Media | Text:
         """Return a document of plain text as text."""
-        words = plain_text(part.mime, part.data) if isinstance(part, Media) and part.kind == "document" else None
+        words = plain_text(part.mime, part.data) if part.kind == "document" else None
         if words is None:
             return part
         self._deviate("changed", at, "a document of text is said as text")
@@ -192,14 +199,17 @@ class _Renderer:
         return {"id": call.id, "function": {"name": call.name, "arguments": arguments}}
 
     def _result(self, result: ToolResult, at: tuple[int, ...], held: list[str]) -> Json:
-        parts = [self._readable(part, (*at, number)) for number, part in enumerate(result.parts)]
-        for number, part in enumerate(parts):
-            if isinstance(part, Media):
+        said: list[Text] = []
+        for number, given in enumerate(result.parts):
+            part = self._readable(given, (*at, number)) if isinstance(given, Media) else given
+            if isinstance(part, Text):
+                said.append(part)
+            elif isinstance(part, Media):
                 images = self._image(part, (*at, number))
                 if images:
                     self._deviate("moved", (*at, number), "images of a result follow in a message of the user")
                 held += images
-        text = said_whole(parts)
+        text = said_whole(said)
         if result.is_error:
             self._deviate("changed", at, "a failed result begins with Error:", field=".is_error")
             text = f"Error: {text}"
@@ -208,7 +218,7 @@ class _Renderer:
             rendered["tool_name"] = result.name
         if result.call_id:
             rendered["tool_call_id"] = result.call_id
-        return rendered | native_fields(result.native, NAME)
+        return rendered if result.native is None else rendered | native_fields(result.native, NAME)
 
     # ------------------------------------------------------------ tools and parameters
 
@@ -236,6 +246,8 @@ class _Renderer:
         if tool.description:
             function["description"] = tool.description
         function["parameters"] = parameters
+        if tool.native is None:
+            return {"type": "function", "function": function}
         native = dict(native_fields(tool.native, NAME))
         inner = read(native.pop("function", None))
         return {"type": "function", "function": function | (inner if isinstance(inner, dict) else {})} | native
@@ -259,14 +271,21 @@ class _Renderer:
             self.drop("params.parallel_tools", "parallel calls cannot be turned off")
         if params.cache == "long":  # "short" is the life that the server gives anyway
             self.drop("params.cache", "the protocol has no cache hints")
-        options: dict[str, Json] = {
-            "num_predict": params.max_tokens,
-            "temperature": params.temperature,
-            "top_p": params.top_p,
-            "top_k": params.top_k,
-            "seed": params.seed,
-            "presence_penalty": params.presence_penalty,
-            "frequency_penalty": params.frequency_penalty,
-            "stop": list(params.stop) or None,
-        }
-        return {key: value for key, value in options.items() if value is not None}
+        options: dict[str, Json] = {}
+        if params.max_tokens is not None:
+            options["num_predict"] = params.max_tokens
+        if params.temperature is not None:
+            options["temperature"] = params.temperature
+        if params.top_p is not None:
+            options["top_p"] = params.top_p
+        if params.top_k is not None:
+            options["top_k"] = params.top_k
+        if params.seed is not None:
+            options["seed"] = params.seed
+        if params.presence_penalty is not None:
+            options["presence_penalty"] = params.presence_penalty
+        if params.frequency_penalty is not None:
+            options["frequency_penalty"] = params.frequency_penalty
+        if params.stop:
+            options["stop"] = list(params.stop)
+        return options

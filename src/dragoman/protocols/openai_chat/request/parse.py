@@ -7,7 +7,7 @@ Ollama, OpenRouter, DeepSeek and others; what is not modelled stays in `native`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 
@@ -23,6 +23,7 @@ from dragoman.codec.json_fields import (
     read_fields,
     read_items,
     read_number,
+    read_plain,
     read_text,
 )
 from dragoman.codec.unread import (
@@ -39,7 +40,7 @@ from dragoman.deviations import clip
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
-from dragoman.protocols.openai_chat.request.parse_messages import Conversation
+from dragoman.protocols.openai_chat.request.parse_messages import Conversation, PlainMessage
 from dragoman.protocols.openai_chat.wire import NAME, NOTHING
 from dragoman.types import Effort, Named, Params, Reasoning, Request, ResponseSchema, Tool, ToolChoice
 
@@ -94,12 +95,36 @@ class _PlainTool(msgspec.Struct, tag_field="type", tag="function", forbid_unknow
     function: _PlainFunction
 
 
+class _PlainOptions(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    include_usage: bool | None = None
+
+
+class _PlainRequest(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """A request with nothing unusual in it, which is decoded at once; any other is read field by field."""
+
+    model: Annotated[str, msgspec.Meta(min_length=1)]
+    messages: Annotated[list[PlainMessage], msgspec.Meta(min_length=1)]
+    tools: list[_PlainTool] | None = None
+    tool_choice: Literal["auto"] | None = None
+    parallel_tool_calls: bool | None = None
+    stream: bool | None = None
+    stream_options: _PlainOptions | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    max_tokens: Annotated[int, msgspec.Meta(ge=1, le=2**53)] | None = None
+
+
 _decode_all_plain: Final = _json.typed_decoder(list[_PlainTool])
+_decode_plain: Final = _json.typed_decoder(_PlainRequest)
+_PLAIN: Final = frozenset(_PlainRequest.__struct_fields__)
 
 
 def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) -> Parsed:
     """Parse a client's request. Raises `WireError`: the body is no JSON object, names no model, or has no messages."""
     fields = read_body(body, fields)
+    plain = read_plain(_decode_plain, body, fields, _PLAIN)
+    if plain is not None:
+        return _parse_plain(plain)
     model = _checked_model(fields)
     deviations: list[Deviation] = []
     messages = Conversation(deviations).messages(fields.get("messages", _NONE))
@@ -139,6 +164,19 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
     )
     style = ReplyStyle(include_usage=read(options.get("include_usage")) is True)
     return Parsed(request, style, tuple(deviations))
+
+
+def _parse_plain(plain: _PlainRequest) -> Parsed:
+    deviations: list[Deviation] = []
+    request = Request(
+        plain.model,
+        Conversation(deviations).plain_messages(plain.messages),
+        tuple([_plain_tool(tool.function) for tool in plain.tools or ()]),
+        params=Params(plain.max_tokens, plain.temperature, plain.top_p, parallel_tools=plain.parallel_tool_calls),
+        stream=plain.stream is True,
+    )
+    options = plain.stream_options
+    return Parsed(request, ReplyStyle(options is not None and options.include_usage is True), tuple(deviations))
 
 
 def _check_format(form: Fields, deviations: list[Deviation]) -> None:

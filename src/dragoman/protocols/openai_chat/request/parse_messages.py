@@ -4,8 +4,9 @@ order, else by place.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias, TypeVar
 
 import msgspec
 
@@ -57,6 +58,7 @@ _EMPTY: Final = (b"null", b"[]", b'""')
 _MEDIA: Final[dict[str, Literal["image", "audio", "video"]]] = {
     "image_url": "image", "audio_url": "audio", "video_url": "video",
 }  # fmt: skip
+_T = TypeVar("_T")
 _Word: TypeAlias = Annotated[str, msgspec.Meta(min_length=1)]
 
 
@@ -79,7 +81,7 @@ class _PlainCall(msgspec.Struct, forbid_unknown_fields=True, gc=False):
 _SAID_KINDS: Final[dict[str, Kind]] = {"reasoning_content": "a text", "refusal": "a text"}
 
 
-class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+class PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     """A message with nothing unusual in it, which is decoded at once; any other is read field by field."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
@@ -90,8 +92,8 @@ class _PlainMessage(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     function_call: None = None
 
 
-_decode_plain: Final = _json.typed_decoder(_PlainMessage)
-_decode_all_plain: Final = _json.typed_decoder(list[_PlainMessage])
+_decode_plain: Final = _json.typed_decoder(PlainMessage)
+_decode_all_plain: Final = _json.typed_decoder(list[PlainMessage])
 
 
 class Conversation:
@@ -109,19 +111,22 @@ class Conversation:
 
     def messages(self, value: Raw) -> tuple[Message, ...]:
         """Return all messages. Raises `WireError`: there are none, or one cannot be read."""
-        return parse_paired(partial(self._messages, value), self._deviations)
-
-    def _messages(self, value: Raw, pairing: CallIds) -> tuple[Message, ...]:
-        self._pairing = pairing
         plain = decode_short(_decode_all_plain, value)
-        if not isinstance(plain, Malformed):
-            messages = [self._plain(message, turn) for turn, message in enumerate(plain)]
-        else:
-            messages = [self._message(item, turn) for turn, item in enumerate(read_items(value) or ())]
-        if not messages:
-            expected = "at least one message" if read_items(value) == [] else "a list of messages"
+        if not isinstance(plain, Malformed) and plain:
+            return self.plain_messages(plain)
+        items = read_items(value) if isinstance(plain, Malformed) else []
+        if not items:
+            expected = "at least one message" if items == [] else "a list of messages"
             raise WireError(f"expected {expected}", path="messages")
-        return tuple(messages)
+        return parse_paired(partial(self._each, self._message, items), self._deviations)
+
+    def plain_messages(self, plain: list[PlainMessage]) -> tuple[Message, ...]:
+        """Return all messages, where each is decoded."""
+        return parse_paired(partial(self._each, self._plain, plain), self._deviations)
+
+    def _each(self, parse: Callable[[_T, int], Message], items: list[_T], pairing: CallIds) -> tuple[Message, ...]:
+        self._pairing = pairing
+        return tuple([parse(item, turn) for turn, item in enumerate(items)])
 
     def _message(self, item: Raw, turn: int) -> Message:
         """Parse one message; `turn` is its place."""
@@ -170,28 +175,32 @@ class Conversation:
         if key and "".join(read_text(texts[key]).split()) not in "".join(said):
             self._deviations.append(Deviation("dropped", f"{where}.{key}", "reasoning_details say it", "note"))
 
-    def _plain(self, plain: _PlainMessage, turn: int) -> Message:
-        content = plain.content
-        said = ([content] if content else []) if isinstance(content, str) else [part.text for part in content or ()]
-        texts = tuple([Text(text) for text in said])
-        role = _ROLES[plain.role]
+    def _plain(self, plain: PlainMessage, turn: int) -> Message:
+        content, role = plain.content, _ROLES[plain.role]
+        texts: tuple[Text, ...] = ()
+        if content:
+            texts = (Text(content),) if isinstance(content, str) else tuple([Text(part.text) for part in content])
         if plain.tool_call_id and role != "tool":
             self._pass_over("tool_call_id", role, turn)
-        if plain.tool_calls and role != "assistant":
-            self._pass_over("tool_calls", role, turn)
         if role == "tool":
+            if plain.tool_calls:
+                self._pass_over("tool_calls", role, turn)
             id, name = self._pairing.add_result(plain.tool_call_id or "", "")
             return Message("tool", (ToolResult(id, name, texts),))
-        if role != "assistant" or not plain.tool_calls:
+        if not plain.tool_calls:
             return Message(role, texts)
-        calls: list[Part] = []
+        if role != "assistant":
+            self._pass_over("tool_calls", role, turn)
+            return Message(role, texts)
+        calls: list[Part] = [*texts]
         for number, call in enumerate(plain.tool_calls):
-            id = self._pairing.add_call(call.id, call.function.name, turn=turn, number=number)
-            arguments = call.function.arguments.strip() or "{}"
+            function = call.function
+            name, arguments = function.name, function.arguments.strip() or "{}"
+            id = self._pairing.add_call(call.id, name, turn=turn, number=number)
             if not _json.is_object(arguments):
                 arguments = self._wrapped(arguments, f"messages[{turn}].tool_calls[{number}].function.arguments")
-            calls.append(ToolCall(id, call.function.name, arguments))
-        return Message(role, (*texts, *calls))
+            calls.append(ToolCall(id, name, arguments))
+        return Message(role, tuple(calls))
 
     def _result(self, fields: Fields, where: str) -> Message:
         refuse_other_kinds(fields, {"tool_call_id": "a text", "name": "a text"}, f"{where}.")

@@ -72,12 +72,12 @@ class _Renderer:
         self._params(request.params, body)
         self._cache(body)
         native = native_fields(request.native, NAME)
-        others = read_items(native.get("tools"))
-        if others:
-            body["tools"] = [*body.get("tools", ()), *others]
-        if "stream_options" in native and request.stream:
-            body["stream_options"] = body.get("stream_options", {}) | (read_fields(native["stream_options"]) or {})
         if native:
+            others = read_items(native.get("tools"))
+            if others:
+                body["tools"] = [*body.get("tools", ()), *others]
+            if "stream_options" in native and request.stream:
+                body["stream_options"] = body.get("stream_options", {}) | (read_fields(native["stream_options"]) or {})
             native = self._further_reasoning(native, body)
             body |= {key: value for key, value in native.items() if key not in body and key not in _SAID_ELSEWHERE}
         if dialect.supports_store:
@@ -135,7 +135,7 @@ class _Renderer:
 
     def _tool(self, tool: Tool) -> Json:
         native = native_fields(tool.native, NAME)
-        rest = dict(read_fields(native.get(tool.kind)) or {})
+        rest = dict(read_fields(native.get(tool.kind)) or {}) if native else {}
         if "strict" in rest and not self._dialect.strict_tools:
             where = f"tools[{self._request.tools.index(tool)}].strict"
             self._deviate("dropped", where, "the dialect has no strict tools")

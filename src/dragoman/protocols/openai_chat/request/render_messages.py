@@ -49,21 +49,29 @@ class Turns:
         """Return all messages in order."""
         rendered: list[dict[str, Json]] = []
         held: list[Json] = []  # media of the results just written
+        adds = self._dialect.answer_after_results
         for place, message in enumerate(messages):
-            others = [part for part in message.parts if type(part) is not ToolResult]
-            if len(others) == len(message.parts):
-                turn = self._message(message, others, place)
-                if held and self._dialect.strict_turns and turn["role"] == "user":
-                    turn["content"] = held + _as_list(turn["content"])
-                elif held:
-                    self._add(rendered, {"role": "user", "content": held}, place)
-                held = []
-                if not is_left_empty(message, turn):
+            if ToolResult not in map(type, message.parts):
+                turn = self._message(message, message.parts, place)
+                if held:
+                    if self._dialect.strict_turns and turn["role"] == "user":
+                        turn["content"] = held + _as_list(turn["content"])
+                    else:
+                        self._add(rendered, {"role": "user", "content": held}, place)
+                    held = []
+                if message.role == "assistant" and is_left_empty(message, turn):
+                    continue
+                if adds:
                     self._add(rendered, turn, place)
+                else:
+                    rendered.append(turn)
                 continue
+            others: list[Part] = []
             for number, part in enumerate(message.parts):
                 if isinstance(part, ToolResult):
                     rendered.append(self._result(part, (place, number), held))
+                else:
+                    others.append(part)
             if others:
                 self._add(rendered, self._message(message, others, place), place)
         if held:
@@ -72,8 +80,8 @@ class Turns:
 
     def _add(self, rendered: list[dict[str, Json]], turn: dict[str, Json], place: int) -> None:
         """Add a turn. Some hosts require a turn of the model between results and another speaker's words."""
-        is_behind = bool(rendered) and rendered[-1]["role"] == "tool"
-        if is_behind and self._dialect.answer_after_results and turn["role"] != "assistant":
+        is_wanted = self._dialect.answer_after_results and turn["role"] != "assistant"
+        if is_wanted and rendered and rendered[-1]["role"] == "tool":
             self._deviate("changed", (place,), "the host wants an answer before it: one was made up")
             rendered.append({"role": "assistant", "content": _ANSWER})
         rendered.append(turn)
@@ -99,6 +107,8 @@ class Turns:
         }
         if result.name and self._dialect.tool_name_in_result:
             rendered["name"] = result.name
+        if result.native is None:
+            return rendered
         native = self._marks(native_fields(result.native, NAME), at)
         if "cache_control" in native:  # it marks a content
             native = dict(native)
@@ -111,7 +121,8 @@ class Turns:
         if message.role == "assistant":
             return self._assistant(message, place)
         role = self._dialect.system_role if message.role == "system" else "user"
-        return {"role": role, "content": self._content(parts, (place,))} | native_fields(message.native, NAME)
+        turn = {"role": role, "content": self._content(parts, (place,))}
+        return turn if message.native is None else turn | native_fields(message.native, NAME)
 
     # ------------------------------------------------------------ earlier answers
 
@@ -149,7 +160,7 @@ class Turns:
                 rendered["extra_content"] = {"google": {"thought_signature": part.signature}}
         if calls:
             rendered["tool_calls"] = calls
-        return rendered | native_fields(message.native, NAME)
+        return rendered if message.native is None else rendered | native_fields(message.native, NAME)
 
     def _thinking(self, thinking: list[tuple[int, Thinking]], place: int, rendered: dict[str, Json]) -> None:
         """Return earlier thinking if the server wants it; most refuse it."""
@@ -198,8 +209,9 @@ class Turns:
 
     def _content(self, parts: Sequence[Part], at: tuple[int, ...], *, has_seal: bool = False) -> Json:
         """Return one plain text as a string, all else as a list of parts. `has_seal`: the message has its signature."""
-        if len(parts) == 1 and isinstance(parts[0], Text) and parts[0].native is None and parts[0].signature is None:
-            return parts[0].text
+        only = parts[0] if len(parts) == 1 else None
+        if isinstance(only, Text) and only.native is None and only.signature is None:
+            return only.text
         rendered: list[dict[str, Json] | Raw] = []
         for number, part in enumerate(parts):
             entry = self._part(part, (*at, number), has_seal=has_seal)

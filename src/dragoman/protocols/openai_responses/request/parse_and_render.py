@@ -9,12 +9,13 @@ from typing import Final, get_args
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.json_fields import no_object
+from dragoman.codec.json_fields import no_object, without_nulls
 from dragoman.codec.schemas.asked_in_prompt import answer_words, names_json
 from dragoman.codec.unread import SCHEMA, Kind, refuse_no_text, refuse_other_kinds
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import (
+    NOTHING_EXPECTED,
     PLAIN,
     UNKNOWN_MODEL,
     Dialect,
@@ -38,11 +39,11 @@ from dragoman.protocols.openai_responses.wire import NAME, make_native, text_of
 from dragoman.types import Effort, Message, Params, Reasoning, Request, ResponseSchema, Text
 
 #: Request fields that the response repeats.
-ECHOED: Final[tuple[str, ...]] = (
+ECHOED: Final[frozenset[str]] = frozenset({
     "background", "instructions", "max_output_tokens", "max_tool_calls", "metadata", "parallel_tool_calls",
     "previous_response_id", "prompt_cache_key", "reasoning", "safety_identifier", "service_tier", "store",
     "temperature", "text", "tool_choice", "tools", "top_logprobs", "top_p", "truncation", "user",
-)  # fmt: skip
+})  # fmt: skip
 #: Fields that `Request` says; all others are kept as native fields.
 _MODELLED: Final = frozenset(
     {"model", "input", "instructions", "tools", "tool_choice", "stream", "max_output_tokens", "temperature", "top_p",
@@ -51,6 +52,9 @@ _MODELLED: Final = frozenset(
 #: A request without any of them asks nothing.
 _ASKING: Final = frozenset({"input", "instructions", "prompt", "previous_response_id", "conversation"})
 _SHORT: Final = 64  # bytes; a longer input is no empty list, but for white space
+#: Parameters that the protocol does not have, and what they are where they are not set.
+_UNSAYABLE: Final = ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "num_ctx")
+_UNSAID: Final = (None, (), None, None, None, None)
 _EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
 _SEALED: Final = "reasoning.encrypted_content"
 _LONGEST: Final = "24h"
@@ -94,7 +98,7 @@ def parse_request(body: bytes, *, path: str = "", fields: dict[str, Raw] | None 
         session_id=session if isinstance(session, str) and session else None,
         native=make_native(native),
     )
-    echo = {name: Raw(bytes(fields[name])) for name in ECHOED if name in fields}
+    echo = {name: Raw(bytes(raw)) for name, raw in fields.items() if name in ECHOED}
     return Parsed(request, ReplyStyle(echo=echo), tuple(deviations))
 
 
@@ -106,7 +110,7 @@ def _read_fields(body: bytes, fields: dict[str, Raw] | None) -> dict[str, Raw]:
         if not isinstance(value, dict):
             raise no_object(body, value if isinstance(value, Malformed) else found)
         found = {name: _json.raw(inner) for name, inner in value.items()}
-    return {name: raw for name, raw in found.items() if raw != _NULL}
+    return without_nulls(found)
 
 
 def _value(fields: dict[str, Raw], name: str) -> Json:
@@ -221,7 +225,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     if request.native is not None and request.native.protocol == NAME:
         native = dict(request.native.fields)
     stateless = dialect.supports_store and native.get("store", _FALSE) == _FALSE
-    messages = _render_messages(request, deviations, dialect, stateless=stateless)
+    messages, has_opaque = _render_messages(request, deviations, dialect, stateless=stateless)
     body: dict[str, Json] = {"model": request.model, **messages}
     tools = render_tools(request, native.pop("tools", None))
     said_choice = native.pop("tool_choice", None)
@@ -247,12 +251,12 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
     if dialect.strict_tools:
         deviations += gpt_models.fit(body, request.model)
     http = HttpRequest("/responses", _json.encode(body), headers)
-    return Rendered(http, tuple(deviations), expect_of(request))
+    return Rendered(http, tuple(deviations), expect_of(request) if has_opaque else NOTHING_EXPECTED)
 
 
 def _render_messages(
     request: Request, deviations: list[Deviation], dialect: Dialect, *, stateless: bool
-) -> dict[str, Json]:
+) -> tuple[dict[str, Json], bool]:
     messages = list(enumerate(request.messages))
     fields: dict[str, Json] = {}
     if messages:
@@ -261,8 +265,8 @@ def _render_messages(
         if isinstance(plain, Text) and plain.native is None and plain.signature is None:
             fields["instructions"] = plain.text
             del messages[0]
-    fields["input"] = render_items(messages, deviations, dialect, stateless=stateless)
-    return fields
+    fields["input"], has_opaque = render_items(messages, deviations, dialect, stateless=stateless)
+    return fields, has_opaque
 
 
 def _render_parallel(body: dict[str, Json], request: Request, dialect: Dialect, *, deviations: list[Deviation]) -> None:
@@ -284,9 +288,12 @@ def _render_params(
     deviations: list[Deviation],
 ) -> None:
     params = request.params
-    for name in ("top_k", "stop", "seed", "presence_penalty", "frequency_penalty", "num_ctx"):
-        if getattr(params, name) not in (None, ()):
-            deviations.append(Deviation("dropped", f"params.{name}", "no such field in this protocol"))
+    penalties = (params.presence_penalty, params.frequency_penalty)
+    unsayable = (params.top_k, params.stop, params.seed, *penalties, params.num_ctx)
+    if unsayable != _UNSAID:
+        for name, value in zip(_UNSAYABLE, unsayable, strict=True):
+            if value not in (None, ()):
+                deviations.append(Deviation("dropped", f"params.{name}", "no such field in this protocol"))
     if params.max_tokens is not None:
         body["max_output_tokens"] = params.max_tokens
     if params.temperature is not None:
@@ -296,10 +303,12 @@ def _render_params(
         body["temperature"] = params.temperature if highest is None else min(params.temperature, highest)
     if params.top_p is not None:
         body["top_p"] = params.top_p
-    reasoning = _render_reasoning(params, dialect, deviations) | _object(native.pop("reasoning", None))
+    reasoning = _render_reasoning(params, dialect, deviations)
+    if "reasoning" in native:
+        reasoning |= _object(native.pop("reasoning"))
     if reasoning:
         body["reasoning"] = reasoning
-    text = _object(native.pop("text", None))
+    text = _object(native.pop("text")) if "text" in native else {}
     form = _render_format(params.response_schema)
     if form is not None and dialect.supports_response_schema:
         text["format"] = form
@@ -321,8 +330,8 @@ def _say_json(body: dict[str, Json], request: Request, deviations: list[Deviatio
         deviations.append(Deviation("changed", "params.response_schema", "words of the input, which must say JSON"))
 
 
-def _object(raw: Raw | None) -> dict[str, Json]:
-    fields = _decode_fields(raw) if raw is not None else {}
+def _object(raw: Raw) -> dict[str, Json]:
+    fields = _decode_fields(raw)
     return {} if isinstance(fields, Malformed) else dict(fields)
 
 

@@ -6,10 +6,13 @@ role "tool". Unmodelled item fields (ids, `phase`, `status`) stand in the parts'
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.json_fields import decode_short
 from dragoman.codec.unread import refuse_no_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
@@ -32,6 +35,37 @@ _ROLES: Final[dict[str, Role]] = {
 }  # fmt: skip
 _split_list: Final = _json.typed_decoder(list[Raw])
 _RESULT_TYPES: Final = ("function_call_output", "custom_tool_call_output")
+_DEVELOPER: Final = Native(NAME, {"role": Raw(b'"developer"')})
+
+
+class _PlainPart(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    type: Literal["input_text", "output_text"]
+    text: str
+    annotations: Annotated[list[Any], msgspec.Meta(max_length=0)] = []
+
+
+class _PlainItem(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    """An item with nothing unusual in it, which is decoded at once; with any other, all are read field by field."""
+
+    type: Literal["message", "function_call", "function_call_output"] = "message"
+    role: Literal["user", "assistant", "system", "developer"] | None = None
+    content: str | list[_PlainPart] | None = None
+    call_id: Annotated[str, msgspec.Meta(min_length=1)] | None = None
+    name: str | None = None
+    arguments: Annotated[str, msgspec.Meta(pattern=r"\S")] | None = None
+    output: str | None = None
+
+    def is_usual(self) -> bool:
+        """Return whether it has what belongs to its type, and nothing else."""
+        is_call = self.name is not None and self.arguments is not None and self.output is None
+        if self.type == "message":
+            return self.role is not None and self.call_id is self.name is self.arguments is self.output is None
+        if self.role is not None or self.content is not None or self.call_id is None:
+            return False
+        return is_call if self.type == "function_call" else self.name is self.arguments is None
+
+
+_decode_plain: Final = _json.typed_decoder(list[_PlainItem])
 
 
 class _Turns:
@@ -77,6 +111,9 @@ def parse_items(raw: Raw, deviations: list[Deviation], offered: frozenset[str] =
     Raises:
         WireError: it is neither of these, or an item is neither an object nor text.
     """
+    plain = decode_short(_decode_plain, raw)
+    if not isinstance(plain, Malformed) and all(map(_PlainItem.is_usual, plain)):
+        return _plain_messages(plain)
     value = _json.decode(raw)
     items = [value] if isinstance(value, str | dict) else value
     if not isinstance(items, list):
@@ -95,6 +132,29 @@ def parse_items(raw: Raw, deviations: list[Deviation], offered: frozenset[str] =
             texts = texts or ([raw] if items is not value else _split(raw, items))
             is_result = isinstance(item.get("type"), str) and item["type"].endswith("_output")
             turns.add("tool" if is_result else "assistant", [Opaque(NAME, Raw(bytes(texts[index])))])
+    turns.flush()
+    return turns.messages
+
+
+def _plain_messages(items: list[_PlainItem]) -> list[Message]:
+    turns = _Turns(frozenset())
+    for item in items:
+        id = item.call_id or ""
+        if item.type == "function_call":
+            name = turns.call_names[id] = item.name or ""
+            turns.add("assistant", (ToolCall(id, name, item.arguments or ""),))
+            continue
+        said = item.output if item.content is None else item.content
+        texts: tuple[Text, ...] = ()
+        if said:
+            texts = (Text(said),) if isinstance(said, str) else tuple([Text(part.text) for part in said])
+        if item.type == "function_call_output":
+            turns.add("tool", (ToolResult(id, turns.call_names.get(id, ""), texts),))
+        elif item.role == "assistant":
+            turns.add("assistant", texts)
+        else:
+            native = _DEVELOPER if item.role == "developer" else None
+            turns.message(Message("user" if item.role == "user" else "system", texts, native))
     turns.flush()
     return turns.messages
 

@@ -23,10 +23,11 @@ _LONGEST_ID: Final = 64
 class _Writer:
     """Renders messages as input items."""
 
-    __slots__ = ("_custom", "_deviations", "_dialect", "_ids", "_open", "_stateless", "_used", "items")
+    __slots__ = ("_custom", "_deviations", "_dialect", "_ids", "_open", "_stateless", "_used", "has_opaque", "items")
 
     def __init__(self, deviations: list[Deviation], dialect: Dialect, *, stateless: bool) -> None:
         self.items: list[dict[str, Json] | Raw] = []
+        self.has_opaque = False  # a message has a part that only one protocol knows
         self._deviations = deviations
         self._dialect = dialect
         self._stateless = stateless
@@ -45,13 +46,12 @@ class _Writer:
                     self._part(part, message.role, (place, index))
             return
         role: Json = message.role if message.role == "user" else self._dialect.system_role
-        fields = dict(native_fields(message.native, NAME))
-        content = [
-            value
-            for index, part in enumerate(message.parts)
-            if (value := self._client_part(part, (place, index))) is not None
-        ]
-        if not is_agents(message.native, AGENT):
+        fields = native_fields(message.native, NAME)
+        content: list[Json] = []
+        for index, part in enumerate(message.parts):
+            if (value := self._client_part(part, (place, index))) is not None:
+                content.append(value)
+        if message.native is None or not is_agents(message.native, AGENT):
             self.items.append({"type": "message", "role": role, **fields, "content": content or ""})
         elif self._dialect.supports_vendor_fields:
             self.items.append({"type": AGENT, **as_object(read(fields[AGENT])), "content": content})
@@ -77,11 +77,13 @@ class _Writer:
 
     def _client_part(self, part: Part, at: tuple[int, ...]) -> Json:
         if isinstance(part, Text):
-            self._drop_seal(part, at)
+            if part.signature is not None:
+                self._drop_seal(part, at)
             return render_text(part, output=False)
         if isinstance(part, Media):
             return self._media(part, at)
         if isinstance(part, Opaque):
+            self.has_opaque = True
             return part.raw if part.protocol == NAME else None  # of another protocol: `crossing` names it
         self._drop(at, "no place for it in a client's message")
         return None
@@ -92,7 +94,8 @@ class _Writer:
             self._text(part)
         elif isinstance(part, ToolCall):
             self._open = None
-            self._drop_seal(part, at)
+            if part.signature is not None:
+                self._drop_seal(part, at)
             self._call(part, at)
         elif isinstance(part, ToolResult):
             self._open = None
@@ -100,6 +103,7 @@ class _Writer:
         elif isinstance(part, Thinking):
             self._thinking(part, at)
         elif isinstance(part, Opaque) and part.protocol == NAME:
+            self.has_opaque = True
             if self._open is not None and self._open[0] == "message" and is_content_part(part):
                 self._content().append(part.raw)
                 return
@@ -237,9 +241,12 @@ def _say_error(parts: tuple[Text | Media | Opaque, ...]) -> tuple[Text | Media |
 
 def render_items(
     messages: list[tuple[int, Message]], deviations: list[Deviation], dialect: Dialect, *, stateless: bool
-) -> list[Json]:
-    """Return input items of messages, each with its place in the request. `stateless`: the host stores none."""
+) -> tuple[list[Json], bool]:
+    """Return input items of messages, each with its place in the request, and whether one has an opaque part.
+
+    `stateless`: the host stores none.
+    """
     writer = _Writer(deviations, dialect, stateless=stateless)
     for place, message in messages:
         writer.message(message, place)
-    return [*writer.items]
+    return [*writer.items], writer.has_opaque

@@ -36,9 +36,11 @@ def parse_tools(raw: Raw, deviations: list[Deviation]) -> tuple[tuple[Tool, ...]
         return (), []
     tools: list[Tool] = []
     hosted: list[Json] = []
-    taken = {_text(entry, "name") for entry in entries if _text(entry, "type") != "namespace"}
-    for index, entry in enumerate(entries):
-        kind = _text(entry, "type")
+    kinds = [_text(entry, "type") for entry in entries]
+    taken: set[str] = set()
+    if "namespace" in kinds:
+        taken = {_text(entry, "name") for entry, kind in zip(entries, kinds, strict=True) if kind != "namespace"}
+    for index, (entry, kind) in enumerate(zip(entries, kinds, strict=True)):
         if kind in ("function", "custom", "") and not (kind == "" and "name" not in entry and "function" not in entry):
             tools.append(_parse_tool(entry, deviations, f"tools[{index}]"))
         elif kind == "namespace" and "tools" in entry:

@@ -497,8 +497,8 @@ def by_hand() -> Iterator[Mutant]:
         "tool_call_number: ",
         "request loses tool_call_id",
     )
-    yield Mutant("gemini-generate", f"{FOLDER}/gemini/request/plain.py", " and self.functionResponse.response != _NULL",
-                 "", "request reads a null response")  # fmt: skip
+    yield Mutant("gemini-generate", f"{FOLDER}/gemini/request/parameters.py",
+                 " and self.functionResponse.response != _NULL", "", "request reads a null response")  # fmt: skip
     for protocol, path, old, new, name in (
         ("openai-chat", "openai_chat/request/parse.py", "ge=1, le=2**53", "ge=0, le=2**53", "reads a limit of nothing"),
         ("ollama-chat", "ollama/request/parse.py", "=plain.stream is not False", "=plain.stream is True", "is whole"),

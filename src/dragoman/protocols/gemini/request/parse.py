@@ -35,13 +35,15 @@ from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed, ReplyStyle
 from dragoman.protocols.gemini.request.parameters import (
+    PlainContent,
+    PlainPart,
+    PlainRequest,
     parse_params,
     parse_tool_choice,
     parse_tools,
     plain_params,
     plain_tools,
 )
-from dragoman.protocols.gemini.request.plain import PlainContent, PlainPart, PlainRequest
 from dragoman.protocols.gemini.wire import DUMMY_SIGNATURES, NAME, NOTHING, camel_fields, parse_seal, read_media
 from dragoman.types import (
     Media,

@@ -20,6 +20,7 @@ from dragoman.protocols.ollama.wire import NAME, NOTHING, REASONS
 from dragoman.types import Native, Usage
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_NOTHING_NOTED: Final[Sequence[Deviation]] = ()
 #: Numbers that come back in the same protocol.
 _DURATIONS: Final = ("total_duration", "load_duration", "prompt_eval_duration", "eval_duration")
 
@@ -99,13 +100,12 @@ def _calls_of(told: Sequence[_Call]) -> list[PlainCall] | None:
             if index > behind:
                 return None
             behind = max(behind, index + 1)
-        early: list[Deviation] = []
-        notes: list[Deviation] = []
+        early = notes = _NOTHING_NOTED
         if not id and not call.type:
-            early.append(Deviation("missing-type", f"message.tool_calls[{number}]", severity="note"))
-        if not id and all(other.name != name for other in calls):
-            notes.append(Deviation("missing-id", f"call {name}", severity="note"))
-        calls.append(PlainCall(id, name, arguments, early=early, notes=notes))
+            early = [Deviation("missing-type", f"message.tool_calls[{number}]", severity="note")]
+        if not id and name not in [other.name for other in calls]:
+            notes = [Deviation("missing-id", f"call {name}", severity="note")]
+        calls.append(PlainCall(id, name, arguments, None, None, early, notes))
     return calls
 
 

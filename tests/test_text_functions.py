@@ -72,6 +72,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/repeated_keys.py tell_twice": {"keys": (b'"a"',), "deviate": take_nothing},
     "codec/repeated_keys.py tells_more": {"key": b'"a"'},
     "codec/unread.py refuse_no_text": {"where": "a"},
+    "codec/parts/settled_arguments.py beyond": {"most": 1000},
     "codec/parts/settled_arguments.py is_same": {"other": '{"a":1}'},
     "codec/splicing.py splice": {"changes": {"a": 1}},
     "codec/parts/settled_arguments.py contradicts": {"other": '{"a":1}'},

@@ -321,7 +321,7 @@ def short_cuts_around() -> Iterator[Mutant]:
     )
     places = {
         "codec/repeated_keys.py": ("tests/codec/test_texts_under_a_key.py", "tests/test_texts_told_twice.py"),
-        "codec/framing/plain_answer.py": ("tests/test_plain_answers.py",),
+        "codec/plain_answer.py": ("tests/test_plain_answers.py",),
         **{
             f"protocols/{name}/response/plain_answer.py": ("tests/test_plain_answers.py",)
             for name in ("anthropic", "gemini", "ollama", "openai_chat", "openai_responses")
@@ -350,15 +350,15 @@ def short_cuts_around() -> Iterator[Mutant]:
         ),
     }  # fmt: skip
     looks = (
-        ("codec/framing/plain_answer.py", "not (answer.text or answer.calls) or ", ""),
-        ("codec/framing/plain_answer.py", "call.name in offered_names and ", ""),
-        ("codec/framing/plain_answer.py", "min(bounds.arguments, bounds.argument_values)", "bounds.arguments"),
-        ("codec/framing/plain_answer.py", 'len(ids) == count and "" not in ids', '"" not in ids'),
-        ("codec/framing/plain_answer.py", 'len(ids) == count and "" not in ids', "len(ids) == count"),
-        ("codec/framing/plain_answer.py", "if count >= min(", "if False and count >= min("),
-        ("codec/framing/plain_answer.py", 'counts == "text" and behind > 0', "False"),
-        ("codec/framing/plain_answer.py", "        is_open = False\n", ""),
-        ("codec/framing/plain_answer.py", "            made.add(id)\n", ""),
+        ("codec/plain_answer.py", "not (answer.text or answer.calls) or ", ""),
+        ("codec/plain_answer.py", "call.name in offered_names and ", ""),
+        ("codec/plain_answer.py", "min(bounds.arguments, bounds.argument_values)", "bounds.arguments"),
+        ("codec/plain_answer.py", 'len(ids) == count and "" not in ids', '"" not in ids'),
+        ("codec/plain_answer.py", 'len(ids) == count and "" not in ids', "len(ids) == count"),
+        ("codec/plain_answer.py", "if count >= min(", "if False and count >= min("),
+        ("codec/plain_answer.py", 'counts == "text" and behind > 0', "False"),
+        ("codec/plain_answer.py", "        is_open = False\n", ""),
+        ("codec/plain_answer.py", "            made.add(id)\n", ""),
         ("protocols/openai_chat/response/plain_answer.py", " or not _json.holds_all(answer, data)", ""),
         ("protocols/openai_chat/response/plain_answer.py", 'bool(calls) is (choice.finish_reason == "stop") or not', "not"),  # noqa: E501
         ("protocols/openai_chat/response/plain_answer.py", "not all(is_plain_object(", "not all(bool("),

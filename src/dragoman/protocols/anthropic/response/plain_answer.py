@@ -1,4 +1,4 @@
-"""Read a whole message by one typed decode. See `codec/framing/plain_answer.py`."""
+"""Read a whole message by one typed decode. See `codec/plain_answer.py`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from msgspec import UNSET, UnsetType
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.framing.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.codec.parts.settled_arguments import says_something
+from dragoman.codec.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.codec.repeated_keys import has_plain_parts
 from dragoman.events import Start
 from dragoman.protocols.anthropic.response.usage import Counts, rest_of_counts

@@ -1,4 +1,4 @@
-"""Read a whole answer by one typed decode. See `codec/framing/plain_answer.py`."""
+"""Read a whole answer by one typed decode. See `codec/plain_answer.py`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.codec.framing.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.codec.parts.settled_arguments import says_something
+from dragoman.codec.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.codec.repeated_keys import has_plain_parts
 from dragoman.events import Start
 from dragoman.protocols.gemini.response.usage import merged, read_usage

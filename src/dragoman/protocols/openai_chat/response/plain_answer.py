@@ -1,6 +1,6 @@
 """Read a whole answer by one typed decode: it has what servers usually send, each key once, and nothing else.
 
-See `codec/framing/plain_answer.py`.
+See `codec/plain_answer.py`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from msgspec import UNSET, UnsetType
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.framing.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.codec.parts.settled_arguments import is_plain_object
+from dragoman.codec.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.events import Start
 from dragoman.protocols.openai_chat.response.plain_chunk import PlainFunction, are_texts, kept_fields
 from dragoman.protocols.openai_chat.response.unmodelled import Kept

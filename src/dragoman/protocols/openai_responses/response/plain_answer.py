@@ -1,4 +1,4 @@
-"""Read a whole response by one typed decode. See `codec/framing/plain_answer.py`."""
+"""Read a whole response by one typed decode. See `codec/plain_answer.py`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from msgspec import UNSET, UnsetType
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.codec.framing.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.codec.nan import kept
 from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.codec.parts.settled_arguments import is_plain_object
+from dragoman.codec.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.events import Start
 from dragoman.protocols.openai_responses.response.unmodelled import OF_RESPONSE, created_at, kept_fields
 from dragoman.protocols.openai_responses.response.usage import read_usage

@@ -69,3 +69,42 @@ def test_no_keys_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(["keys", "list", "--config", str(file)]) == 0
     shown = capsys.readouterr()
     assert "ci  " in shown.out and "there are no keys" not in shown.err
+
+
+def test_keys_of_the_configuration_are_seen_and_changed_there_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One hides its name in the ledger: a key that was made or disabled there under that name changed nothing."""
+    file = tmp_path / "dragoman.toml"
+    file.write_text(
+        f'[server]\nstate = "{tmp_path}"\n[keys.ci]\ndigests = ["sha256:{"1" * 64}"]\nteam = "research"\n'
+        f'[keys.old]\ndigests = ["sha256:{"2" * 64}"]\ndisabled = true\n'
+        '[[quotas]]\nscope = "team:research"\nusd = 5\nper = "day"\n',
+        encoding="utf-8",
+    )
+
+    def typed(*words: str) -> tuple[int, str, str]:
+        status = main([*words, "--config", str(file)])
+        shown = capsys.readouterr()
+        return status, shown.out, shown.err
+
+    for action in ("new", "rotate", "disable", "enable"):
+        status, _, problem = typed("keys", action, "ci")
+        assert status == 2 and f"[keys.ci] stands in {file}: change it there" in problem, action
+    status, out, problem = typed("keys", "new", "alice", "--team", "research")
+    assert status == 0 and out and "the first one" not in problem
+    _, out, _ = typed("keys", "list")
+    assert [line.split()[0] for line in out.splitlines()] == ["alice", "ci", "old"] and "disabled  (file)" in out
+    _, out, _ = typed("keys", "show", "ci", "--json")
+    assert json.loads(out)["from"] == "file" and json.loads(out)["team"] == "research"
+    status, _, problem = typed("budget", "remove", "team:research")
+    assert status == 2 and f"there is none for team:research but the one in {file}: change it there" in problem
+    _, _, problem = typed("budget", "show", "key:alice")
+    assert "there is no quota for key:alice; one of a wider scope may hold" in problem
+
+
+def test_a_key_beside_the_listeners_is_not_the_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "dragoman.toml"
+    file.write_text(f'[server]\nstate = "{tmp_path}"\nkeys = ["sha256:{"1" * 64}"]\n', encoding="utf-8")
+    assert main(["keys", "new", "ci", "--config", str(file)]) == 0
+    assert "the first one" not in capsys.readouterr().err

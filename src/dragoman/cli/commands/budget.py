@@ -78,7 +78,7 @@ def run(options: argparse.Namespace) -> int:
             case "set":
                 _set(book, config, options)
             case "remove":
-                _remove(book, options)
+                _remove(book, config, options)
             case "list":
                 _list(book, config, as_json=options.json)
             case _:
@@ -134,7 +134,7 @@ def _checked(table: QuotaConfig) -> Quota:
         raise UsageError(str(problem)) from None
 
 
-def _remove(book: QuotaBook, options: argparse.Namespace) -> None:
+def _remove(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
     found = [
         quota
         for quota in (*book.list(), *book.of_machine())
@@ -146,6 +146,8 @@ def _remove(book: QuotaBook, options: argparse.Namespace) -> None:
     if len(found) != 1:
         names = ", ".join(quota.name for quota in found)
         none = f"there is none for {options.scope}; dragoman budget list shows all"
+        if any(quota.place == options.scope for quota in config.quotas):
+            none = f"there is none for {options.scope} but the one in {config.path}: change it there"
         raise Missing(f"{options.scope} has several, say --unit, --per, --zone: {names}" if found else none)
     book.remove(found[0])
 
@@ -178,4 +180,4 @@ def _show(book: QuotaBook, config: Config, options: argparse.Namespace) -> None:
         until = f", until {fields['until']}" if fields["until"] else ""
         say(f"{standing.charge.quota.shown} {fields['unit']}: {fields['used']} used, {fields['left']} left{until}\n")
     if not found:
-        hint(f"no quota applies to {options.scope}\n")
+        hint(f"there is no quota for {options.scope}; one of a wider scope may hold: dragoman budget list\n")

@@ -20,18 +20,21 @@ from typing import Final
 import msgspec
 
 from dragoman.cli.body_input import write_json
-from dragoman.cli.ledger_input import actor, ledger_errors, ledger_folder
+from dragoman.cli.ledger_input import actor, folder_of, ledger_errors
 from dragoman.cli.main import DONE
-from dragoman.cli.settings import add_config
+from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
+from dragoman.config import Config
 from dragoman.errors import UsageError
+from dragoman.gateway.process.listener_keys import virtual_keys
 from dragoman.ledger.interfaces import Missing
 from dragoman.ledger.keys import KeyBook, VirtualKey, check_key, new_secret
 from dragoman.ledger.times import read_day, read_span
 
 EXAMPLE = "  dragoman keys new ci --team research --models 'ollama/*' --expires 90d"
 
-#: Where a key stands: in the ledger, or beside a PostgreSQL in the files of this machine.
+#: Where a key stands: in the configuration, in the ledger, or beside a PostgreSQL in the files of this machine.
+_FILE: Final = "file"
 _LEDGER: Final = "ledger"
 _MACHINE: Final = "machine"
 _ACTIONS: Final = ("new", "list", "show", "disable", "enable", "rotate")
@@ -60,9 +63,12 @@ def run(options: argparse.Namespace) -> int:
         return _unnamed(as_json=options.json)
     if options.action != "list" and options.name is None:
         raise UsageError(f"{options.action}: expected the name of a key")
-    with ledger_errors("keys"), contextlib.closing(KeyBook(ledger_folder(options), actor=actor())) as book:
+    config = load_settings(options)
+    if options.action not in ("list", "show") and options.name in config.virtual_keys:
+        raise UsageError(f"{options.action}: [keys.{options.name}] stands in {config.path}: change it there")
+    with ledger_errors("keys"), contextlib.closing(KeyBook(folder_of(config), actor=actor())) as book:
         try:
-            return _named(book, options)
+            return _named(book, config, options)
         except ValueError as problem:
             raise UsageError(str(problem)) from None
 
@@ -81,12 +87,12 @@ def _unnamed(*, as_json: bool) -> int:
     return DONE
 
 
-def _named(book: KeyBook, options: argparse.Namespace) -> int:
+def _named(book: KeyBook, config: Config, options: argparse.Namespace) -> int:
     name: str = options.name
     match options.action:
         case "new":
             secret, digest = new_secret()
-            is_first = not _placed(book)
+            is_first = not config.server.keys and not _placed(book, config)
             book.add(_described(options), digest)
             _tell_secret(secret, name, as_json=options.json)
             if is_first:
@@ -103,22 +109,25 @@ def _named(book: KeyBook, options: argparse.Namespace) -> int:
         case "enable":
             book.disable(name, at=None)
         case "list":
-            keys = _placed(book)
+            keys = _placed(book, config)
             for key, place in keys:
                 _show(key, place, as_json=options.json)
             if not keys:
                 hint("there are no keys with names: dragoman keys new NAME makes one\n")
         case _:
-            found = [(key, place) for key, place in _placed(book) if key.name == name]
+            found = [(key, place) for key, place in _placed(book, config) if key.name == name]
             if not found:
                 raise Missing(f"there is no key {name}")
             _show(*found[0], as_json=options.json)
     return DONE
 
 
-def _placed(book: KeyBook) -> list[tuple[VirtualKey, str]]:
-    """Return all keys, and where each stands."""
-    return [*((key, _LEDGER) for key in book.list()), *((key, _MACHINE) for key in book.of_machine())]
+def _placed(book: KeyBook, config: Config) -> list[tuple[VirtualKey, str]]:
+    """Return all keys, and where each stands. One of the configuration hides its name elsewhere, as in the gateway."""
+    found = {key.name: (key, _MACHINE) for key in book.of_machine()}
+    found |= {key.name: (key, _LEDGER) for key in book.list()}
+    found |= {key.name: (key, _FILE) for key in virtual_keys(config).values()}
+    return [found[name] for name in sorted(found)]
 
 
 def _described(options: argparse.Namespace) -> VirtualKey:
@@ -168,9 +177,9 @@ def _show(key: VirtualKey, place: str, *, as_json: bool) -> None:
     if key.expires is not None:
         words.append(f"expires {_day(key.expires)}")
     if key.disabled is not None:
-        words.append(f"disabled {_day(key.disabled)}")
-    if place == _MACHINE:
-        words.append("(on this machine alone)")
+        words.append("disabled" if place == _FILE else f"disabled {_day(key.disabled)}")
+    if place != _LEDGER:
+        words.append("(on this machine alone)" if place == _MACHINE else "(file)")
     say("  ".join(words) + "\n")
 
 

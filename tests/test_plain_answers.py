@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import re
 from typing import Any
 
 import msgspec
@@ -207,7 +208,10 @@ OTHERS: dict[tuple[str, str], tuple[dict[str, Any], bool]] = {
 @for_each("protocol, name", OTHERS)
 def test_an_answer_is_read_at_once_as_the_decoder_reads_it(protocol: str, name: str):
     value, is_plain = OTHERS[protocol, name]
-    for text in (json.dumps(value), json.dumps(value, indent=1), json.dumps(value).replace('"role"', '"r\\u006fle"')):
+    written = json.dumps(value)
+    escaped = re.sub(r'(?<!\\)"(\w)(\w*":)', lambda key: f'"\\u{ord(key[1]):04x}{key[2]}', written)
+    assert json.loads(escaped) == value
+    for text in (written, json.dumps(value, indent=1), written.replace('"role"', '"r\\u006fle"'), escaped):
         assert (check_read_at_once(protocol, text.encode()) is not None) is is_plain, text
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from dragoman.bounds import AnswerBounds
+from dragoman.codec.framing.plain_keys import with_plain_keys
 from dragoman.codec.parts.open_calls import made_id
 from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.events import (
@@ -70,7 +71,7 @@ def whole_reader(read: Callable[[bytes], PlainAnswer | None], *, counts: CountsP
     def read_whole(
         data: bytes, *, offered_names: Collection[str], bounds: AnswerBounds, new_id: NewId
     ) -> list[Event] | None:
-        answer = read(data)
+        answer = read(with_plain_keys((data, b""))[0])
         if answer is None or not (answer.text or answer.calls) or not _are_usual(answer.calls, offered_names, bounds):
             return None
         return _events_of(answer, counts, new_id)

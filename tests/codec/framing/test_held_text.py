@@ -188,6 +188,7 @@ LISTS = {
     "codec/parts/open_parts.py live": "the pieces of `ArgumentText`",
     "codec/parts/open_parts.py pieces": "folded when they are 64",
     "history/signature_vault.py _words": "of the request",
+    "protocols/anthropic/request/parse.py stop_sequences": "of the request",
     "protocols/anthropic/response/delta_batch.py texts": "of one read",
     "protocols/ollama/wire.py images": "of one message",
     "protocols/openai_chat/response/unmodelled.py unread_of_older": "names of members",

@@ -16,6 +16,7 @@ from dragoman.stages.rescue.cursor import Family
 from dragoman.stages.rescue.quoted import closing_of
 from dragoman.stages.rescue.xml_values import SECTION, SECTION_END
 from dragoman.stages.thinking.pairs import PAIRS, TO_USER, Pair
+from dragoman.stages.tool_names import may_be_prefixed
 
 #: Letters that tell a marker from ordinary words.
 _WORD_HEAD: Final = 10
@@ -135,16 +136,18 @@ class Markers:
 
     def header(self, message: str, tools: Tools) -> str | None:
         """Return the marker with which the prompt ended, "" if with none, None while more of the message must come: the
-        message goes on behind it, with the name of an offered tool.
+        message goes on behind it, with a name. One that no tool has is not waited for.
         """
         for header, before, behind in self._prompted:
             if before.startswith(message):
                 return None
-            for name in tools.names_at(message[len(before) :]) if message.startswith(before) else ():
+            rest = message[len(before) :] if message.startswith(before) else ""
+            written = "" if before else tools.first_name(rest)  # as it may be spelt where it stands bare
+            for name in filter(None, (*tools.names_at(rest), written) if rest else ()):
                 whole = f"{before}{name}{behind}"
                 if message.startswith(whole):
                     return header
-                if whole.startswith(message):
+                if whole.startswith(message) and (rest != name or tools.offered(name) or may_be_prefixed(name)):
                     return None
         return ""
 
@@ -250,12 +253,10 @@ class MessageOpeners(NamedTuple):
             return []
         return [(family, opener) for family, opener, whole in self.openers if message.startswith(whole)]
 
-    def begun_behind(self, name: str, message: str) -> list[tuple[Family, str]] | None:
-        """Return the same of a message that begins with the name of another tool; None while more of it must come."""
-        rest = message[len(name) :]
-        if any(whole.startswith(rest) and whole != rest for _, _, whole in self.unnamed):
-            return None
-        return [(family, name + opener) for family, opener, whole in self.unnamed if rest.startswith(whole)]
+    def begun_behind(self, name: str, message: str) -> list[tuple[Family, str]]:
+        """Return the same of a message that begins with the name of another tool."""
+        size = len(name)
+        return [(family, name + opener) for family, opener, whole in self.unnamed if message.startswith(whole, size)]
 
 
 @functools.lru_cache(maxsize=_MOST_KEPT)

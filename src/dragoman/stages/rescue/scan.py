@@ -43,7 +43,7 @@ class Scanner:
         self.family = ""
         self._families = families
         self._markers = markers
-        self._whole, self._header = tuple(whole), 0  # of the text that the race reads: what the prompt has written
+        self._whole, self._header = tuple(whole), 0  # of the text that the race reads: what is none, or was told
         self._tools = tools
         self._code = Code()
         self._cover: Cover | None = None  # a quoted marker, whose text is none
@@ -159,14 +159,14 @@ class Scanner:
         """Begin the message, possibly with what must be the whole of it. A name that no tool has is told at once."""
         bare = (self._said + text).lstrip()
         openers = message_openers(self._whole, self._tools.names_at(bare))
-        header = "" if self._said else self._markers.header(bare, self._tools)
+        header, said = self._markers.header(bare, self._tools), len(self._said.lstrip())
         if not bare or bare in openers.cut or header is None:
             self._hold = text
             return ""
         if header:
             self._whole = ()
-            self._prose(text[: len(text) - len(bare)], out)
-            return self._begin_race(header + bare, header, self._markers.on_line(header), out, size=len(header))
+            self._prose(text[: max(len(text) - len(bare), 0)], out)
+            return self._begin_race(header + bare, header, self._markers.on_line(header), out, size=len(header) + said)
         begun = openers.begun(bare)
         name = self._tools.first_name(bare) if not begun else ""
         name = name if self._markers.openers.search(name) is None else ""
@@ -177,16 +177,14 @@ class Scanner:
             if cut:
                 self._prose(text[:cut], out)
             return ""
-        behind = openers.begun_behind(name, bare) if name else begun
-        if behind is None:
-            self._hold = text
-            return ""
+        if name:
+            begun = openers.begun_behind(name, bare)
         self._whole = ()
-        if not behind:
+        if not begun:
             return text
         self._raw, self._raw_size = GatheredText([self._said, text]), len(self._said + text)
         self._named = self._tools.for_candidate(reads_others=True)
-        for family, opener in behind:
+        for family, opener in begun:
             self._start(family, opener, bare[len(opener) :])
         return self._run(out)
 
@@ -357,7 +355,10 @@ class Scanner:
         if winner.has_call:
             self._seen.moved.clear()
             self.family = winner.family.name
-        out += winner.found.take()
+        if (found := winner.found.take()) and type(found[0]) is Prose:  # a call to another tool
+            found[0] = Prose(found[0].text[self._header :], is_call=True)
+        self._header = 0 if found else self._header
+        out += found
         if not winner.is_over:
             return ""
         self._lose(winner)

@@ -1,6 +1,6 @@
 """functionary v3.2: `>>>NAME` on a line, then a JSON object. The next call follows at once. The prompt ends with `>>>`,
 so a whole message may begin with a bare name. Others that lost their tokens do, too: Mistral's `NAME{…}`, Kimi K2's
-`functions.NAME:0{…}`, or its `functions.NAME:0<|tool_call_argument_begin|>{…}`.
+`functions.NAME:0{…}`.
 
 dragoman reads the marker only at the start of a line, because within a line `>>>` may be an operator, a prompt or the
 end of tags. A call right behind words of the same line (`all`, then `Let me see.>>>NAME`) therefore stays text.
@@ -13,7 +13,6 @@ from typing import Final
 
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
-from dragoman.stages.rescue.families import kimi
 from dragoman.stages.rescue.heads import begun, named
 from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun
@@ -33,9 +32,6 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """As `_parse`, with the first name read already. Behind a call to another tool a marker begins its own."""
-    if (yield from cursor.sees(kimi.ARGUMENTS)):
-        yield from kimi.parse_named(cursor, tools, opener.strip())
-        return
     if opener[-1:] == " ":
         raise NotACall  # a word and an object
     yield from cursor.take("\n")
@@ -63,10 +59,10 @@ FAMILY = Family(
 BARE = Family(
     name="functionary-bare",
     openers=("",),
-    followed_by=("\n", "{", kimi.ARGUMENTS),
+    followed_by=("\n", "{"),
     parse=_parse_bare,
     where="message",
     named=True,
     source=FAMILY.source,
-    residue=(*FAMILY.residue, *kimi.RESIDUE),
+    residue=FAMILY.residue,
 )

@@ -1,5 +1,6 @@
 """Kimi K2: `<|tool_calls_section_begin|><|tool_call_begin|>functions.NAME:0<|tool_call_argument_begin|>{…}
-<|tool_call_end|><|tool_calls_section_end|>`. The id `functions.NAME:0` holds the name."""
+<|tool_call_end|><|tool_calls_section_end|>`. The id `functions.NAME:0` holds the name. A message may begin with that
+id: its server has taken away the tokens before it."""
 
 from __future__ import annotations
 
@@ -11,34 +12,22 @@ from dragoman.stages.rescue.heads import bare_name, begun
 from dragoman.stages.rescue.json_calls import named_call
 
 _CALL: Final = "<|tool_call_begin|>"
-ARGUMENTS: Final = "<|tool_call_argument_begin|>"
 _CALL_END: Final = "<|tool_call_end|>"
+_ARGUMENTS: Final = "<|tool_call_argument_begin|>"
 _SECTION_END: Final = ("<|tool_calls_section_end|>", "<|tool_call_section_end|>")
-RESIDUE: Final = (_CALL_END, *_SECTION_END)
-_OPENERS: Final = ("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", _CALL)
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """Parse one call; the next one has its own marker."""
+    cursor.stops = (_CALL_END, *_SECTION_END)
     if opener != _CALL:
         yield from cursor.space()
         yield from cursor.expect(_CALL)
     yield from cursor.space()
-    yield from _call(cursor, tools, (yield from bare_name(cursor)))
-
-
-def parse_named(cursor: Cursor, tools: Tools, written: str) -> Parser:
-    """Parse calls from behind the name of the first on, before which its tokens were removed."""
-    yield from _call(cursor, tools, written)
-    while opener := (yield from cursor.closing(*_OPENERS)):
-        yield from _parse(cursor, tools, opener)
-
-
-def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
-    cursor.stops = RESIDUE
+    written = yield from bare_name(cursor)
     name = yield from begun(tools, written)
     yield from cursor.space()
-    yield from cursor.expect(ARGUMENTS)
+    yield from cursor.expect(_ARGUMENTS)
     yield from cursor.space()
     if (yield from cursor.peek()) == '"':  # the object in a string
         yield Open(name, written)
@@ -51,8 +40,9 @@ def _call(cursor: Cursor, tools: Tools, written: str) -> Parser:
 
 FAMILY = Family(
     name="kimi",
-    openers=_OPENERS,
+    openers=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>", _CALL),
     parse=_parse,
     source="https://huggingface.co/moonshotai/Kimi-K2-Thinking/blob/main/docs/tool_call_guidance.md (read 2026-11-21)",
-    residue=RESIDUE,
+    prompted=(_CALL, "", _ARGUMENTS),
+    residue=(_CALL_END, *_SECTION_END),
 )

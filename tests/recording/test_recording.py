@@ -132,6 +132,21 @@ def test_modes_and_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert (tmp_path / "openai-chat" / "note.txt").exists()
 
 
+@pytest.mark.parametrize("place", ["file", "file/sub", "file/sub/deeper", "no\0name", "x" * 300])
+def test_a_folder_that_takes_no_recording_is_refused_before_anything_is_asked(
+    place: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answers came, and were paid for, before they could not be written."""
+    from dragoman.cli.main import main
+
+    (tmp_path / "file").write_text("mine")
+    for mode in ("auto", "record"):
+        with pytest.raises(dragoman.UsageError, match="folder: expected one"):
+            Recording(tmp_path / place, mode=mode)  # type: ignore[arg-type]
+    assert main(["record", "http://127.0.0.1:9", "--to", str(tmp_path / place)]) == 2
+    assert "folder: expected one" in capsys.readouterr().err
+
+
 def test_no_key_is_needed_to_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
     with FakeModel("hello").serve() as served:

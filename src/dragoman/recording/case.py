@@ -6,9 +6,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from functools import cache
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any, Final, final
 
 import msgspec
@@ -149,6 +151,24 @@ def _expect(reply: Reply, wire: bytes) -> dict[str, Any]:
         "stop_reason": reply.stop_reason,
         "error": None if error is None else "tool_call" if isinstance(error, ToolCallFailed) else error.kind,
     }
+
+
+def check_folder(folder: Path) -> None:
+    """Check before anything is asked and paid for that exchanges can be written there.
+
+    Raises:
+        UsageError: they cannot.
+    """
+    for place in (folder.absolute(), *folder.absolute().parents):
+        try:
+            if S_ISDIR(place.stat().st_mode) and os.access(place, os.W_OK):
+                return
+            why = "it, or what it would stand in, is no folder that you may write to"
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError) as problem:  # ValueError: no file can have such a name
+            why = str(problem)
+        raise UsageError(f"folder: expected one for a recording, got {str(folder)[:80]!r}: {why}")
 
 
 def load_cases(folder: Path) -> list[Exchange]:

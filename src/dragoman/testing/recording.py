@@ -21,7 +21,7 @@ from dragoman.http.timeouts import Timeouts
 from dragoman.http.transport import STAND_INS
 from dragoman.inputs.keywords import read_word, seen
 from dragoman.providers.endpoint import Outgoing
-from dragoman.recording.case import Exchange, load_cases, remove_cases, write_case
+from dragoman.recording.case import Exchange, check_folder, load_cases, remove_cases, write_case
 from dragoman.recording.local_server import Served
 from dragoman.recording.proxy import LoopThread, Recorder, clean_exchange, serve
 from dragoman.recording.redact import Redactor
@@ -57,7 +57,7 @@ class Recording:
         is_recording: whether requests go out.
 
     Raises:
-        UsageError: there is no such mode, or there is nothing to replay.
+        UsageError: there is no such mode, nothing to replay, or no folder that a recording can be written to.
     """
 
     def __init__(self, folder: str | os.PathLike[str], mode: Mode = "auto") -> None:
@@ -72,6 +72,8 @@ class Recording:
         anew = mode == "record" or (mode == "auto" and (not cases or bool(os.environ.get(VARIABLE))))
         if not anew and not cases:
             raise UsageError(f"nothing is recorded in {self._folder}; run this once with {VARIABLE}=1")
+        if anew:
+            check_folder(self._folder)
         self.is_recording: bool = anew
         self._cases = [] if anew else cases
         self._kept: list[Exchange] = []

@@ -22,7 +22,7 @@ from dragoman.config import Config
 from dragoman.errors import ConfigError
 from dragoman.events import Reply
 from dragoman.providers.address import whole_address
-from dragoman.recording.case import Exchange, next_number, write_case
+from dragoman.recording.case import Exchange, check_folder, next_number, write_case
 from dragoman.recording.redact import Redactor
 from dragoman.recording.upstream import Upstream, upstream_at, upstream_of
 
@@ -45,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Record until Ctrl-C."""
+    check_folder(options.to)
     config = load_settings(options)
     upstream = _upstream(options.server, config)
     from dragoman.http.timeouts import read_clocks

@@ -28,3 +28,9 @@ def kind_of(value: object) -> str:
         return f"an empty {_PLAIN_NAMES.get(type(value), type(value).__name__)}"
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
+
+
+def first_line(problem: Exception) -> str:
+    """Return the kind of another library's exception and the first line of its text, clipped."""
+    told = str(problem).strip()
+    return f"{type(problem).__name__}{': ' if told else ''}{told.partition(chr(10))[0][:160]}"

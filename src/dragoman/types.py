@@ -104,7 +104,7 @@ class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
             raise UsageError(f"Media.of: expected the path of a file, got {kind_of(given)}")
         mime = _MIMES.get(path.suffix.lower())
         if mime is None:
-            raise UsageError(f"expected a file that ends in {', '.join(_MIMES)}, got one that ends in {path.suffix!r}")
+            raise UsageError(f"expected a file that ends in {', '.join(_MIMES)}, got {str(path)[-80:]!r}")
         try:
             data = path.read_bytes()
         except (OSError, ValueError) as problem:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pydantic
 import pytest
 
 import dragoman
@@ -130,3 +131,22 @@ def test_the_model_is_told_the_names_of_tools_of_mcp_servers(tmp_path: Path) -> 
     [result] = fake.requests[1].messages[-1].parts
     assert isinstance(result, dragoman.ToolResult)
     assert "there are: calc_add" in result.text
+
+
+def test_what_another_library_says_and_what_there_is_reaches_the_message(tmp_path: Path) -> None:
+    """Only the name of pydantic's exception was told, of several files none, and no route."""
+
+    class Strange(pydantic.BaseModel):
+        value: Callable[[], int]
+
+    client = dragoman.Client(routes={"fast": ["ollama/a"], "good": ["ollama/b"]})
+    (tmp_path / "a.png").write_bytes(b"x")
+    guesses: list[tuple[Callable[[], object], str]] = [
+        (lambda: client.reply("ollama/a", "x", output_type=list[Strange]), "Cannot generate a JsonSchema"),
+        (lambda: client.reply("ollama/a", "x", output_type=Strange), "Cannot generate a JsonSchema"),
+        (lambda: client.reply("zzz", "x"), "got 'zzz'; there are the routes fast, good"),
+        (lambda: dragoman.Message.user("Look", tmp_path / "a.png", tmp_path / "b.xyz"), "b.xyz"),
+    ]
+    for guess, words in guesses:
+        with pytest.raises(dragoman.UsageError, match=words):
+            guess()

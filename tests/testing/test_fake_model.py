@@ -133,9 +133,11 @@ def test_a_function_of_the_request_and_what_is_left() -> None:
         assert str(dragoman.reply("any/model", "hello")) == "HELLO"
         with pytest.raises(dragoman.UsageError, match="what a function gave: expected a text"):
             dragoman.reply("any/model", "hello")
-        with pytest.raises(dragoman.UsageError, match="request 3 came, and there is no turn left"):
+        with pytest.raises(dragoman.UsageError, match=r"request 3 came, and there is no turn left.*ends with 'hello'"):
             dragoman.reply("any/model", "hello")
     assert len(fake.requests) == 3
+    with FakeModel('{"answer": {"a": 1}}'), pytest.raises(dragoman.UsageError, match=r"request 2 came.*does not fit"):
+        dragoman.reply("any/model", "hello", output_type=dict[str, int])  # the answer is read as the object itself
 
 
 def test_a_delay_runs_into_a_timeout() -> None:

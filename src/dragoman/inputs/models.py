@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from dragoman.errors import UsageError
 from dragoman.inputs.values import without_odd_defaults
+from dragoman.misuse import first_line
 
 _DEEPEST: Final = 64
 _MOST_VALUES: Final = 20_000
@@ -31,7 +32,7 @@ def model_schema(kind: Any) -> dict[str, Any]:
     try:
         schema = kind.model_json_schema()
     except Exception as problem:  # whatever such a class raises
-        raise UsageError(f"{kind.__name__}: its JSON schema cannot be made: {type(problem).__name__}") from None
+        raise UsageError(f"{kind.__name__}: its JSON schema cannot be made: {first_line(problem)}") from None
     return in_place(schema, kind.__name__)
 
 

@@ -21,7 +21,7 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.errors import UsageError
 from dragoman.inputs.models import in_place, is_model, model_schema, model_value, problem_of
-from dragoman.misuse import kind_of
+from dragoman.misuse import first_line, kind_of
 from dragoman.types import ResponseSchema
 
 _WRAPPED: Final = "answer"
@@ -192,7 +192,7 @@ def _adapted(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]
     except UsageError:
         raise
     except Exception as problem:  # whatever that library raises
-        raise UsageError(f"output_type: {name} cannot be said in JSON: {type(problem).__name__}") from None
+        raise UsageError(f"output_type: {name} cannot be said in JSON: {first_line(problem)}") from None
 
     def read(value: Any) -> Any:
         try:

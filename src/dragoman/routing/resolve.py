@@ -21,6 +21,8 @@ _NO_PROVIDER_CONFIG: Final = ProviderConfig()
 _NO_ROUTE: Final = RouteConfig(targets=())
 #: What of `Params` is not asked for.
 _UNSET: Final = (None, ())
+#: Routes that a message about an unknown name tells.
+_MOST_SHOWN: Final = 12
 #: The route of every name that is no other route's.
 EVERY_OTHER: Final = "*"
 
@@ -110,6 +112,8 @@ def refuse_name(name: str, config: Config) -> NoReturn:
     refuse_address(name)
     providers = config.catalog.providers
     near = f", a provider; say {name}/MODEL" if name in providers else nearest(name, (*config.routes, *providers))
+    if not near and config.routes:
+        near = f"; there are the routes {', '.join(sorted(config.routes)[:_MOST_SHOWN])}"
     raise UsageError(f"expected provider/model or the name of a route, got {name[:80]!r}{near}")
 
 

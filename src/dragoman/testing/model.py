@@ -32,6 +32,7 @@ from dragoman.types import DEFAULT_PROTOCOL, ProtocolName, Request, Usage
 
 _HOST: Final = "http://fake-model.invalid"
 _NO_KEY: Final = "fake"
+_SHOWN: Final = 160  # characters of a request for which no turn is left
 _PIECE: Final = 48  # bytes of an answer that come at once
 
 
@@ -103,10 +104,10 @@ class FakeModel:
         with self._lock:
             self.requests.append(request)
             if not self._turns:
-                number = len(self.requests)
+                number, asked = len(self.requests), request.messages[-1].text if request.messages else ""
                 raise UsageError(
                     f"FakeModel: request {number} came, and there is no turn left for it (a retry takes one too; "
-                    "retries=0 turns retries off)"
+                    f"retries=0 turns retries off); it ends with {asked[:_SHOWN]!r}"
                 )
             turn = self._turns.pop(0)
         where = "FakeModel: what a function gave"

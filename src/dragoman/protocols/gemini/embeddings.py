@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest
+from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest, embedded
 from dragoman.codec.json_fields import (
     Fields,
     make_native,
@@ -80,7 +80,7 @@ def parse_response(body: bytes) -> Embedded:
     rows = _decode_rows(bytes(fields["embeddings"])) if isinstance(fields, dict) and "embeddings" in fields else None
     if rows is None or isinstance(rows, Malformed) or not all("values" in row for row in rows):
         raise WireError("expected a list of embeddings", status=502)
-    return Embedded(tuple(row["values"] for row in rows))
+    return embedded(tuple(row["values"] for row in rows))
 
 
 def render_response(request: EmbedRequest, embedded: Embedded, estimate: int) -> bytes:

@@ -6,7 +6,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest
+from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest, embedded
 from dragoman.codec.json_fields import make_native, native_fields, read, read_body, read_count, read_text
 from dragoman.errors import WireError
 from dragoman.protocol import HttpRequest
@@ -55,7 +55,7 @@ def parse_response(body: bytes) -> Embedded:
     vectors = _decode_vectors(bytes(fields["embeddings"]))
     if isinstance(vectors, Malformed):
         raise WireError("expected a list of embeddings", status=502)
-    return Embedded(vectors, read_count(fields.get("prompt_eval_count")))
+    return embedded(vectors, read_count(fields.get("prompt_eval_count")))
 
 
 def render_response(request: EmbedRequest, embedded: Embedded, estimate: int) -> bytes:

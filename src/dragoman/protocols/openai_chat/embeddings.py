@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
-from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest
+from dragoman.codec.embeddings import Embedded, Embedder, EmbedRequest, embedded, packed
 from dragoman.codec.json_fields import make_native, native_fields, read, read_body, read_count, read_text
 from dragoman.errors import WireError
 from dragoman.protocol import HttpRequest
@@ -84,7 +84,7 @@ def parse_response(body: bytes) -> Embedded:
     rows = sorted(enumerate(answer.data), key=lambda row: row[1].index if type(row[1].index) is int else row[0])
     tokens = answer.usage.get("prompt_tokens") if isinstance(answer.usage, dict) else None
     vectors = tuple(_unpacked(row.embedding) for _, row in rows)
-    return Embedded(vectors, tokens if type(tokens) is int else None)
+    return embedded(vectors, tokens if type(tokens) is int else None)
 
 
 def _unpacked(told: Raw) -> Raw:
@@ -101,19 +101,12 @@ def _unpacked(told: Raw) -> Raw:
 def render_response(request: EmbedRequest, embedded: Embedded, estimate: int) -> bytes:
     """Render an answer."""
     data = [
-        {"object": "embedding", "index": index, "embedding": _packed(vector) if request.is_packed else vector}
+        {"object": "embedding", "index": index, "embedding": packed(vector) if request.is_packed else vector}
         for index, vector in enumerate(embedded.vectors)
     ]
     tokens = embedded.tokens if embedded.tokens is not None else estimate
     usage = {"prompt_tokens": tokens, "total_tokens": tokens}
     return _json.encode({"object": "list", "data": data, "model": request.model, "usage": usage})
-
-
-def _packed(vector: Raw) -> str:
-    numbers = _json.decode(bytes(vector))
-    if isinstance(numbers, Malformed) or not isinstance(numbers, list):
-        raise WireError("expected an embedding of numbers", status=502)
-    return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
 
 
 EMBEDDER: Final = Embedder(("/v1/embeddings",), parse_request, render_request, parse_response, render_response)

@@ -414,7 +414,7 @@ FORMS: tuple[Form, ...] = (
         trims=True,
     ),
     Form("minimax", "M2 in M1", invoke("", "<tool_calls>\n", "</tool_calls>"), "tag", ("</parameter>",), trims=True),
-    Form("minimax", "M1", objects("<tool_calls>\n", "\n", "</tool_calls>"), "body"),
+    Form("jamba", "M1", objects("<tool_calls>\n", "\n", "</tool_calls>"), "body"),
     Form("minimax-m3", "nested", minimax_m3, "tag", (_M3,)),
     Form(
         "anthropic-tags",

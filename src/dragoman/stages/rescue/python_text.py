@@ -30,7 +30,7 @@ _NEXT_CALL: Final = rare_pattern(r"\)\s{0,8}[,;\n]\s{0,8}[A-Za-z_][\w.-]{0,63}\(
 #: Behind a call: what may follow it in a list, and what goes on with the expression that it, or its list, is part of.
 _ITEM_ENDS: Final = rare_pattern(r"[,;\]`]|<[|/]|\Z")
 _GOES_ON: Final = rare_pattern(
-    r"[(+*%=&^@>/|-]|\[(?!unused)|\.\w|!=|<(?![|/A-Za-z])|(?:if|or|and|for|in|is|not|else|async)(?:\W|\Z)"
+    r"[(+*%=&^@>/|-]|\[(?!unused|\|)|\.\w|!=|<(?![|/A-Za-z])|(?:if|or|and|for|in|is|not|else|async)(?:\W|\Z)"
 )
 _LONGEST_WORD: Final = 7
 #: Characters behind a call in which that is told.

@@ -92,9 +92,9 @@ def with_schema(tool: Mapping[str, Raw], key: str, where: str, deviations: list[
 
 
 def name_unread(fields: Mapping[str, object], where: str, deviations: list[Deviation], *known: str) -> None:
-    """Note each unknown field."""
-    for key in fields:
-        if key not in known:
+    """Note each unknown field; null is nothing."""
+    for key, value in fields.items():
+        if key not in known and value is not None:
             deviations.append(Deviation("dropped", f"{where}.{clip(key)}", "a field that is not known here", "note"))
 
 

@@ -123,7 +123,7 @@ class Turns:
             if part.text and not part.text.isspace():
                 block: Block = {"type": "text", "text": part.text}
                 return block if part.native is None else self._with(block, part.native)
-            if part.text:
+            if part.text or own_fields(part.native):
                 self._say("dropped", at, "white space")  # the API refuses blank blocks
             return None
         if isinstance(part, ToolCall):

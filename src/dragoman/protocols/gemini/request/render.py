@@ -210,7 +210,7 @@ class _Renderer:
 
     def _part(self, part: Part, at: tuple[int, ...]) -> Json | None:
         if isinstance(part, Text):
-            if not part.text and part.signature is None:
+            if not part.text and part.signature is None and not native_fields(part.native, NAME):
                 return None
             return _finished({"text": part.text}, part.signature, part.native)
         if isinstance(part, ToolResult):
@@ -218,7 +218,7 @@ class _Renderer:
         if isinstance(part, Thinking):
             if part.redacted is not None:
                 self._deviate("dropped", at, "sealed thinking of another protocol")
-            if not part.text and part.signature is None:
+            if not part.text and part.signature is None and not native_fields(part.native, NAME):
                 return None
             return _finished({"text": part.text, "thought": True}, part.signature, part.native)
         if isinstance(part, Media):

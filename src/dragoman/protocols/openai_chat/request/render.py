@@ -78,6 +78,8 @@ class _Renderer:
                 body["tools"] = [*body.get("tools", ()), *others]
             if "stream_options" in native and request.stream:
                 body["stream_options"] = body.get("stream_options", {}) | (read_fields(native["stream_options"]) or {})
+            elif "stream_options" in native:
+                self._deviate("dropped", "stream_options", "nothing is streamed")
             native = self._further_reasoning(native, body)
             body |= {key: value for key, value in native.items() if key not in body and key not in _SAID_ELSEWHERE}
         if dialect.supports_store:

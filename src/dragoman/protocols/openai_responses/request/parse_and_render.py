@@ -11,7 +11,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import no_object, without_nulls
 from dragoman.codec.schemas.asked_in_prompt import answer_words, names_json
-from dragoman.codec.unread import SCHEMA, Kind, refuse_no_text, refuse_other_kinds
+from dragoman.codec.unread import SCHEMA, Kind, name_unread, refuse_no_text, refuse_other_kinds
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import (
@@ -61,6 +61,11 @@ _LONGEST: Final = "24h"
 _KINDS: Final[dict[str, Kind]] = {
     "tools": "a list", "stream": "true or false", "reasoning": "an object", "text": "an object",
     "instructions": "a text or a list", "prompt_cache_key": "a text", "include": "a list",
+}  # fmt: skip
+#: What a format of text has.
+_IN_FORMAT: Final[dict[Json, tuple[str, ...]]] = {
+    "text": ("type",), "json_object": ("type",),
+    "json_schema": ("type", "name", "schema", "strict", "description"),
 }  # fmt: skip
 _NULL: Final = Raw(b"null")
 _FALSE: Final = Raw(b"false")
@@ -183,6 +188,7 @@ def _parse_format(fields: dict[str, Raw], native: dict[str, Raw], deviations: li
     form = value.get("format")
     if isinstance(form, dict):
         _refuse_odd_format(form)
+        name_unread(form, "text.format", deviations, *_IN_FORMAT.get(form.get("type"), form))
     elif form is not None:
         raise WireError(f"expected an object, got {type(form).__name__}", path="text.format")
     kind = form.get("type") if isinstance(form, dict) else None

@@ -13,7 +13,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import decode_short
-from dragoman.codec.unread import refuse_no_text
+from dragoman.codec.unread import name_unread, refuse_no_text
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocols.openai_responses.content import parse_content
@@ -180,7 +180,7 @@ def _parse_item(item: dict[str, Json], turns: _Turns, deviations: list[Deviation
             parts = tuple([Opaque(NAME, _json.raw(entry)) for entry in as_list(item["content"])])
         turns.message(Message("user", parts, make_native({AGENT: _json.raw(rest)})))
     elif kind == "reasoning":
-        turns.add("assistant", _parse_reasoning(item, where))
+        turns.add("assistant", _parse_reasoning(item, deviations, where))
     else:
         return False
     return True
@@ -195,6 +195,7 @@ def _parse_message(item: dict[str, Json], turns: _Turns, deviations: list[Deviat
     parts = parse_content(item.get("content"), deviations, f"{where}.content", is_result=role == "tool")
     if role == "tool":  # Chat's form of a result
         refuse_no_text(item.get("tool_call_id"), f"{where}.tool_call_id")
+        name_unread(item, where, deviations, "type", "role", "content", "tool_call_id", "call_id")
         call_id = text_of(item.get("tool_call_id") or item.get("call_id"))
         turns.add("tool", [ToolResult(call_id, turns.call_names.get(call_id, ""), parts)])
         return
@@ -204,6 +205,8 @@ def _parse_message(item: dict[str, Json], turns: _Turns, deviations: list[Deviat
         if name not in ("type", "role", "content") and inner is not None
     }
     if role == "assistant":
+        if not parts:  # of an empty message nothing is left that could hold them
+            name_unread(fields, where, deviations)
         turns.add("assistant", [_with_fields(part, fields) for part in parts])
         return
     if said == "developer":
@@ -262,7 +265,7 @@ def _parse_result(item: dict[str, Json], turns: _Turns, deviations: list[Deviati
     return ToolResult(call_id, turns.call_names.get(call_id, ""), parts, native=make_native(fields))
 
 
-def _parse_reasoning(item: dict[str, Json], where: str) -> list[Part]:
+def _parse_reasoning(item: dict[str, Json], deviations: list[Deviation], where: str) -> list[Part]:
     """Return a part for each summary and each content text; the last one has the signature.
 
     Raises:
@@ -274,6 +277,7 @@ def _parse_reasoning(item: dict[str, Json], where: str) -> list[Part]:
             at = f"{where}.{key}[{number}]"
             if isinstance(entry, dict) and "text" in entry:
                 refuse_no_text(entry["text"], f"{at}.text")
+                name_unread(entry, at, deviations, "type", "text")
             elif not isinstance(entry, dict) or entry.keys() - {"type"}:
                 refuse_no_text(entry, at)
     fields = native_fields(item)

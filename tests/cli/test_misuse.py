@@ -56,7 +56,11 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str
         (["call", "ollama/granite4", " "], 2, "a prompt is missing"),
         (["call", "ollama/m", "hi", "--tools", "nosuch.json"], 2, "--tools nosuch.json: there is no such file"),
         (["call", "ollama/m", "hi", "--tools", TOOLS, "--tool-choice", "foo"], 2, "'foo'; --tools has: get_weather"),
-        (["call", "ollama/m", "hi", "--tool-choice", "foo"], 2, "no tools are offered: say --tools FILE"),
+        (
+            ["call", "ollama/m", "hi", "--tool-choice", "foo"],
+            2,
+            "auto, none, required or a tool's name, got 'foo'; no tools are offered: say --tools FILE",
+        ),
         (["call", "ollama/m", "hi", "--tool-choice", "any"], 2, "no tools are offered"),
         (["call", "ollama/m", "hi", "--image", "nosuch.png"], 2, "--image nosuch.png: there is no such file"),
         (["call", "ollama/m", "hi", "--image", TOOLS], 2, "expected a PNG, JPEG, GIF or WebP file"),

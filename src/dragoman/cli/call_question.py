@@ -111,7 +111,7 @@ def _read_tool_choice(word: str, tools: tuple[Tool, ...]) -> ToolChoice:
     names = [tool.name for tool in tools]
     if choice is None and word not in names:
         offered = f"; --tools has: {', '.join(names)}" if names else "; no tools are offered: say --tools FILE"
-        raise UsageError(f"--tool-choice: expected auto, none, any or a tool's name, got {word[:80]!r}{offered}")
+        raise UsageError(f"--tool-choice: expected auto, none, required or a tool's name, got {word[:80]!r}{offered}")
     if choice == "any" and not tools:
         raise UsageError(f"--tool-choice {word}: no tools are offered: say --tools FILE")
     return choice or Named(word)

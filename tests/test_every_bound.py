@@ -47,6 +47,7 @@ REASONS: Final = {
     "gateway/pages/stored_turn.py LONGEST": "a stored conversation is as large as the largest body by default",
     "inputs/keywords.py _MOST_SECONDS": _FILE,
     "inputs/models.py _MOST_VALUES": _FILE,
+    "inputs/values.py _MOST_LEVELS": _FORM,
     "ledger/journal/frames.py LARGEST": "a record of our own, of names that are clipped",
     "protocols/gemini/response/calls.py _MOST_CANDIDATES": _VENDOR,
     "protocols/openai_chat/request/render_messages.py _LONGEST_ID": _VENDOR,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, TypeAlias, cast
@@ -75,7 +76,7 @@ class _Stream:
         self.poured: list[Event] = []
         self._play = play
 
-    async def pour(self, take: _Take, _send: object) -> None:
+    async def pour(self, take: _Take, _send: object, _ahead: object) -> None:
         def noted(events: list[Event]) -> None:
             self.poured += events
             take(events)
@@ -186,3 +187,23 @@ def test_what_stands_before_a_cut_leaves_before_it(play: _Play, words: list[str]
         assert (told == words) == (told[-1] != "end") == (record.outcome == "cut"), protocol
         cut += told == words
     assert cut >= 2
+
+
+def test_a_thread_and_a_keepalive_that_are_first_write_with_one_encoder() -> None:
+    both, made = threading.Barrier(2, timeout=0.2), []
+
+    def make() -> Encoder:
+        made.append(_encoder("openai-chat"))
+        with suppress(threading.BrokenBarrierError):
+            both.wait()  # until the other one makes one too
+        return made[-1]
+
+    async def run() -> None:
+        stream = cast(ResponseStream, _Stream(_to_its_end))
+        writer = StreamWriter(stream, make, _Outlet(), content_type="", keepalive_seconds=0.001,
+                              record=begin_record(Head("POST", "/", {})))  # fmt: skip
+        await asyncio.to_thread(writer._write_ahead, TEXT)
+        writer._handle.cancel()
+
+    asyncio.run(run())
+    assert len(made) == 1

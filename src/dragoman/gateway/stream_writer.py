@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -19,6 +20,8 @@ from dragoman.protocol import Encoder
 
 #: In place of an event that is not the last one: those that came together may hold tens of kilobytes of text.
 _MORE: Final = TextDelta(0, "")
+#: A thread that writes ahead and a keep-alive may both be the first to write.
+_MAKING: Final = threading.Lock()
 
 
 class StreamWriter:
@@ -126,7 +129,8 @@ class StreamWriter:
 
     def _write(self) -> Encoder:
         if self._encoder is None:
-            self._encoder = self._make_encoder()
+            with _MAKING:
+                self._encoder = self._encoder or self._make_encoder()
         return self._encoder
 
     def _send(self, data: bytes) -> None:

@@ -1,5 +1,5 @@
-"""A field beside nothing (an empty text, a message without parts), or in an object of which only the text is kept, is
-sent or named like any other."""
+"""A field beside nothing (an empty text, a message without parts), in an object of which only the text is kept, or in a
+message that is joined to another, is sent or named like any other."""
 
 from __future__ import annotations
 
@@ -23,14 +23,15 @@ def anthropic(*blocks: Any, role: str = "user") -> tuple[str, dict[str, Any]]:
     return "anthropic-messages", {"model": "m", "max_tokens": 9, "messages": [ASKED, said]}
 
 
-def gemini(part: Any, role: str = "user") -> tuple[str, dict[str, Any]]:
-    return "gemini-generate", {"model": "m", "contents": [{"role": role, "parts": [{"text": "a"}, part]}]}
+def gemini(part: Any, *contents: Any, role: str = "user") -> tuple[str, dict[str, Any]]:
+    return "gemini-generate", {"model": "m", "contents": [{"role": role, "parts": [{"text": "a"}, part]}, *contents]}
 
 
 def responses(*items: Any, **fields: Any) -> tuple[str, dict[str, Any]]:
     return "openai-responses", {"model": "m", "input": [ASKED, *items], **fields}
 
 
+NEIGHBOUR = {"role": "model", "parts": [{"text": "d"}], **ODD}
 SCHEMA = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
 THOUGHT = {"type": "reasoning", "id": "rs_1", "encrypted_content": "e"}
 CASES = [
@@ -43,6 +44,8 @@ CASES = [
     anthropic({"type": "text", "text": "", **ODD}, role="assistant"),
     gemini({"text": "", **ODD}),
     gemini({"text": "", "thought": True, **ODD}, role="model"),
+    gemini({"text": "b"}, {"role": "model", "parts": [{"text": "c"}], "x": 1}, NEIGHBOUR, role="model"),
+    gemini({"text": "b"}, {"role": "model", "parts": [{"text": "c"}], "xOdd": 1}, NEIGHBOUR, role="model"),
     responses({"type": "message", "role": "assistant", "content": "", **ODD}),
     responses({"type": "message", "role": "assistant", "content": [], "id": MARK, "phase": "commentary"}),
     responses({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "", **ODD}]}),

@@ -224,10 +224,27 @@ class _Parser:
             for message in parse(item, turn):
                 last = messages[-1] if messages else None
                 if last is not None and last.role == message.role == "assistant":
-                    messages[-1] = _join(last, message)
+                    messages[-1] = self._join(last, message, f"contents[{turn}]")
                 else:
                     messages.append(message)
         return messages
+
+    def _join(self, one: Message, other: Message, where: str) -> Message:
+        """Join neighbouring contents of the model: Google's client replays each chunk of a stream as a content."""
+        parts = list(one.parts)
+        for part in other.parts:
+            last = parts[-1] if parts else None
+            if _is_plain(last) and _is_plain(part):
+                parts[-1] = Text(last.text + part.text)
+            else:
+                parts.append(part)
+        native = one.native or other.native
+        if one.native is not None and other.native is not None:
+            fields, others = one.native.fields, other.native.fields
+            again = {key: value for key, value in others.items() if fields.get(key, value) != value}
+            name_unread(again, where, self.deviations)
+            native = Native(NAME, {**others, **fields})
+        return Message("assistant", tuple(parts), native)
 
     def _content(self, item: Raw, turn: int) -> list[Message]:
         plain = _decode_content(item)
@@ -384,18 +401,6 @@ def _without_empty(parts: Iterable[Part]) -> tuple[Part, ...]:
 
 def _seal(signature: str) -> str | None:
     return None if signature in DUMMY_SIGNATURES else parse_seal(signature) or None
-
-
-def _join(one: Message, other: Message) -> Message:
-    """Join neighbouring contents of the model: Google's client replays each chunk of a stream as a content."""
-    parts = list(one.parts)
-    for part in other.parts:
-        last = parts[-1] if parts else None
-        if _is_plain(last) and _is_plain(part):
-            parts[-1] = Text(last.text + part.text)
-        else:
-            parts.append(part)
-    return Message("assistant", tuple(parts), one.native or other.native)
 
 
 def _is_plain(part: Part | None) -> TypeGuard[Text]:

@@ -148,3 +148,11 @@ def test_models_of_configured_providers_and_the_embedded_one_are_listed_and_aske
     assert [one.name for one in only.listed()] == ["coder"]
     with pytest.raises(UnknownModel):
         only.chain("embedded/smollm2")
+
+
+def test_a_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """`--tools /dev/zero` was read until the memory was full."""
+    monkeypatch.setattr("dragoman.cli.body_input._LARGEST", 1 << 20)
+    for option in ("--tools", "--schema", "--image"):
+        assert main(["call", "ollama/m", "hi", option, "/dev/zero"]) == 2
+        assert f"{option} /dev/zero: expected at most 1 MiB" in capsys.readouterr().err

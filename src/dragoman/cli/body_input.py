@@ -22,6 +22,7 @@ from dragoman.protocols.recognize import SHORT_NAMES, recognize
 from dragoman.types import Cost, ProtocolName, Tool, ToolCall, Usage
 
 _CHUNK: Final = 65_536  # bytes
+_LARGEST: Final = 128 << 20  # bytes of a file that an option names; a device may have no end
 _SEEN: Final = 200  # bytes of a body that are quoted
 
 
@@ -134,9 +135,12 @@ def load_tools(path: Path | None) -> tuple[Tool, ...]:
 
 
 def read_option_file(path: Path, option: str) -> bytes:
-    """Return the bytes of a file that an option names. Raises `UsageError`: it cannot be read."""
-    with reading(path, option):
-        return path.read_bytes()
+    """Return the bytes of a file that an option names. Raises `UsageError`: it cannot be read, or never ends."""
+    with reading(path, option), path.open("rb") as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise UsageError(f"{option} {path}: expected at most {_LARGEST >> 20} MiB")
+    return data
 
 
 def check_folder(file: str, option: str) -> None:

@@ -356,3 +356,10 @@ def test_a_tier_without_a_word_is_named() -> None:
     assert written is not None
     assert "usage.service_tier" in {said.where for said in written.lost}
     assert "service_tier" not in written.text
+
+
+@for_each("target", list(PROTOCOLS))
+def test_an_address_of_data_with_half_a_character_is_written(target: ProtocolName) -> None:
+    for url in ("data:,Zoë \ud800", "data:image/svg+xml;utf8,%3Csvg%3E\ude00"):
+        request = Request("m", (Message("user", (Media("image", url=url), Text("Look."))),))
+        assert b"Look." in PROTOCOLS[target].render_request(request).http.body

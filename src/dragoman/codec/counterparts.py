@@ -314,7 +314,7 @@ def with_data(media: Media) -> Media:
     head, _, data = url[5:].partition(",")
     mime = media.mime or head.partition(";")[0] or None
     if head[-7:].lower() != ";base64":  # percent-encoded bytes, of a plain text if nothing is told
-        mime, data = mime or "text/plain", base64.b64encode(unquote_to_bytes(data)).decode()
+        mime, data = mime or "text/plain", base64.b64encode(unquote_to_bytes(_json.whole_characters(data))).decode()
     return msgspec.structs.replace(media, mime=mime, data=data, url=None)
 
 

@@ -39,9 +39,9 @@ TextEvent: TypeAlias = TextStart | ThinkingStart | TextDelta | ThinkingDelta | T
 
 
 class Call:
-    """An open rescued call."""
+    """An open rescued call. `end`: the end of its arguments, which is told once nothing of the call is doubted."""
 
-    __slots__ = ("family", "id", "in_tags", "index", "is_item", "name", "text", "waits")
+    __slots__ = ("end", "family", "id", "in_tags", "index", "is_item", "name", "text", "waits")
 
     def __init__(self, index: int, call_id: str, begun: Open, *, waits: bool) -> None:
         self.index = index
@@ -51,7 +51,17 @@ class Call:
         self.in_tags = begun.in_tags
         self.is_item = begun.is_item  # of a list
         self.text = ArgumentText()
+        self.end = ""
         self.waits = waits  # it may say again what a structured call said
+
+    def add(self, text: str) -> str:
+        """Take the next fragment of its arguments. Return the text that may leave now, or ""."""
+        leaves = self.text.add(text)
+        if not (leaves and self.text.is_closed()):
+            return leaves
+        cut = leaves.rfind("}")
+        self.end = leaves[cut:]
+        return leaves[:cut]
 
 
 class Part:

@@ -298,7 +298,7 @@ class Rescue:
             self._ended.read_behind(call_open, action.brackets)
         elif isinstance(action, Piece):
             self._behind_calls("", of_call=len(action.text))
-            text = call_open.text.add(action.text)
+            text = call_open.add(action.text)
             if text and not call_open.waits:
                 self._out.append(ToolCallDelta(call_open.index, text))
         elif isinstance(action, Close):
@@ -337,7 +337,7 @@ class Rescue:
         settled = beyond(call.text.raw(), self._most_values) or call.text.settle(proven=end.is_whole())
         if problem := doubt_of(call, end, settled.text, self._tools, self._families):
             end = Close("", problem)
-        delta = (settled.text or "") if call.waits else settled.delta
+        delta = (settled.text or "") if call.waits else call.end + settled.delta
         if call.waits:
             if self._repeats.is_structured(call.name, settled.text):
                 self._out.append(Deviation("duplicate-call", f"call {call.index}", "structured and in the text"))

@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, Final
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.cli.terminal import clip, harmless_json
-from dragoman.codec.event_lines import event_object
 from dragoman.errors import UsageError
 from dragoman.events import Event, Failure, Finish, Reply, ToolCallFailed, UsageUpdate
+from dragoman.events.event_lines import event_object
 from dragoman.protocol import Protocol
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.recognize import SHORT_NAMES, recognize

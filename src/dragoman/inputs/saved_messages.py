@@ -9,8 +9,8 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
-from dragoman.codec.event_lines import present_fields
 from dragoman.errors import UsageError
+from dragoman.events.event_lines import present_fields
 from dragoman.inputs.conversation import Messages, read_messages
 from dragoman.misuse import kind_of
 from dragoman.types import Media, Message, Native, Opaque, Origin, Part, Role, Text, Thinking, ToolCall, ToolResult

@@ -10,8 +10,8 @@ from dragoman.agent.interface import CallBegins, CallEnded, Failed, Interrupted,
 from dragoman.agent.limits import Meter, Reason
 from dragoman.agent.safe_text import plain_line
 from dragoman.agent.tool_plan import Plan
-from dragoman.codec.event_lines import event_object
 from dragoman.events import Event
+from dragoman.events.event_lines import event_object
 from dragoman.types import ToolCall
 
 #: Told to the model in place of asking.

@@ -7,7 +7,7 @@ from typing import Any, Final, final
 import msgspec
 
 from dragoman import _json
-from dragoman.codec.event_lines import event_object
+from dragoman.events.event_lines import event_object
 from dragoman.validate.ask import Asked
 from dragoman.validate.probe import SUITE_VERSION
 from dragoman.validate.results import Settings, TargetRun, Trial

@@ -10,8 +10,8 @@ from html import escape
 from typing import Final
 
 from dragoman import _json
-from dragoman.codec.event_lines import event_object
 from dragoman.events import Failure, Reply
+from dragoman.events.event_lines import event_object
 from dragoman.proofs import ProbeResult
 from dragoman.validate.ask import Asked
 from dragoman.validate.probe import label_of, load_probes

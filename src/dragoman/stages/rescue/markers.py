@@ -147,7 +147,9 @@ class Markers:
                 whole = f"{before}{name}{behind}"
                 if message.startswith(whole):
                     return header
-                if whole.startswith(message) and (rest != name or tools.offered(name) or may_be_prefixed(name)):
+                if whole.startswith(message) and (
+                    rest != name or may_be_prefixed(name) or tools.offered(name.rstrip(":"))
+                ):
                     return None
         return ""
 

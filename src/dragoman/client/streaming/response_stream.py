@@ -148,8 +148,7 @@ class ResponseStream:
         while not self._has_begun:
             if not (batch := await self.next_batch()):
                 return
-            self._apart.ahead = ahead
-            await self._apart.go_ahead(batch)
+            await self._apart.go_ahead(batch, ahead)
             if (passing := self._passing()) and (begun := passing.begin()):
                 send(begun)
             await self._take_all(batch, take)
@@ -158,6 +157,7 @@ class ResponseStream:
         apart, response = self._apart, self._response
         if self._done or response is None or exchange is None or watch is None:
             return
+        apart.ahead = ahead  # until the answer is over: it knows its writer, which knows the answer
 
         def noted(batch: list[Event]) -> None:
             self._keep(batch)

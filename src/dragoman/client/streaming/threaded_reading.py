@@ -64,6 +64,11 @@ def portions(events: list[Event]) -> Iterator[list[Event]]:
     yield events[start:] if start else events
 
 
+def _tell(events: list[Event], ahead: Callable[[list[Event]], None]) -> None:
+    for portion in portions(events):
+        ahead(portion)
+
+
 @final
 class ThreadedReader:
     """Takes the bytes of one answer, in order.
@@ -122,10 +127,10 @@ class ThreadedReader:
             events += await asyncio.to_thread(self._fed, rest)
         return events
 
-    async def go_ahead(self, events: list[Event]) -> None:
+    async def go_ahead(self, events: list[Event], ahead: Callable[[list[Event]], None] | None) -> None:
         """Call `ahead` in a thread for the first events, if a thread read any of them."""
-        if self._has_worked:
-            await asyncio.to_thread(self._told_ahead, events)
+        if self._has_worked and ahead is not None:
+            await asyncio.to_thread(_tell, events, ahead)
 
     def some(self, data: bytes) -> tuple[list[Event], bytes]:
         """Return the events of the next bytes, and the bytes that a thread must read because they are too much work."""
@@ -158,9 +163,8 @@ class ThreadedReader:
 
     def _told_ahead(self, events: list[Event]) -> list[Event]:
         """Return the events. `ahead` has had them in the lists in which they are given on."""
-        if self.ahead is not None and events:
-            for portion in portions(events):
-                self.ahead(portion)
+        if (ahead := self.ahead) is not None and events:
+            _tell(events, ahead)
         return events
 
     async def end(self, work: Callable[[], list[Event]]) -> list[Event]:
@@ -219,5 +223,6 @@ class ThreadedReader:
 
     def stop(self) -> None:
         """Stop, because the answer is not wanted any more. The thread's current work ends by itself."""
+        self.ahead = None  # it leads back here, which would be a circle
         if self._task is not None:
             self._task.cancel()

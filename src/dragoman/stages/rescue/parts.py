@@ -39,7 +39,7 @@ TextEvent: TypeAlias = TextStart | ThinkingStart | TextDelta | ThinkingDelta | T
 
 
 class Call:
-    """An open rescued call. `end`: the end of its arguments, which is told once nothing of the call is doubted."""
+    """An open rescued call. `end`: the fragment that closes its arguments, told once nothing of the call is doubted."""
 
     __slots__ = ("end", "family", "id", "in_tags", "index", "is_item", "name", "text", "waits")
 
@@ -57,11 +57,9 @@ class Call:
     def add(self, text: str) -> str:
         """Take the next fragment of its arguments. Return the text that may leave now, or ""."""
         leaves = self.text.add(text)
-        if not (leaves and self.text.is_closed()):
-            return leaves
-        cut = leaves.rfind("}")
-        self.end = leaves[cut:]
-        return leaves[:cut]
+        if leaves and self.text.is_closed():
+            self.end, leaves = leaves, ""
+        return leaves
 
 
 class Part:

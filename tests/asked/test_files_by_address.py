@@ -47,7 +47,12 @@ def written(client: ProtocolName, url: str) -> dict[str, Any]:
 def test_the_data_of_an_address_are_data_whatever_their_form(client: ProtocolName, target: ProtocolName) -> None:
     words = "a,b c"
     data = base64.b64encode(words.encode()).decode()
-    for url in ("data:text/csv,a%2Cb%20c", "DATA:text/csv;charset=utf-8,a,b%20c", f"data:text/csv;base64,{data}"):
+    for url in (
+        "data:text/csv,a%2Cb%20c",
+        "DATA:text/csv;charset=utf-8,a,b%20c",
+        f"data:text/csv;base64,{data}",
+        f"data:text/csv;charset=utf-8; BASE64 ,{data.replace('=', '%3D')}",
+    ):
         body, lost = sent_with(client, written(client, url), target)
         assert words in body or data in body, url
         assert "%20" not in body

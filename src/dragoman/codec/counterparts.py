@@ -10,7 +10,7 @@ import base64
 import re
 from collections.abc import Container, Mapping
 from typing import Final, final
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 import msgspec
 
@@ -307,13 +307,18 @@ def is_video_page(url: str | None) -> bool:
 
 
 def with_data(media: Media) -> Media:
-    """Return a file as data if its address is their `data:` address (RFC 2397)."""
+    """Return a file as data if its address is their `data:` address (RFC 2397, and as browsers read it: blanks before
+    `base64`, escapes in it).
+    """
     url = media.url or ""
     if url[:5].lower() != "data:" or "," not in url:
         return media
     head, _, data = url[5:].partition(",")
-    mime = media.mime or head.partition(";")[0] or None
-    if head[-7:].lower() != ";base64":  # percent-encoded bytes, of a plain text if nothing is told
+    mime = media.mime or head.partition(";")[0].strip() or None
+    _, is_told, last = head.rpartition(";")
+    if is_told and last.strip().lower() == "base64":
+        data = unquote(data) if "%" in data else data
+    else:  # percent-encoded bytes, of a plain text if nothing is told
         mime, data = mime or "text/plain", base64.b64encode(unquote_to_bytes(_json.whole_characters(data))).decode()
     return msgspec.structs.replace(media, mime=mime, data=data, url=None)
 

@@ -43,7 +43,7 @@ class Scanner:
         self.family = ""
         self._families = families
         self._markers = markers
-        self._whole, self._header = tuple(whole), 0  # of the text that the race reads: what is none, or was told
+        self._whole, self._header = tuple(whole), 0  # of the race's text: what the prompt wrote, or left already
         self._tools = tools
         self._code = Code()
         self._cover: Cover | None = None  # a quoted marker, whose text is none

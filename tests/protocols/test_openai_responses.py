@@ -746,6 +746,16 @@ def test_too_large_a_frame_is_an_error():
     assert events[-1].kind == "answer_too_large"
 
 
+def test_an_item_with_too_many_empty_parts_is_an_error():
+    item = {"type": "reasoning", "id": "rs_1", "summary": [1, 1, 1]}
+    body = json.dumps({"object": "response", "status": "completed", "output": [item]}).encode()
+    for most, is_read in ((3, True), (2, False)):
+        decoder = PROTOCOL.decoder(new_id=counter(), bounds=AnswerBounds(parts=most))
+        last = check([*decoder.feed(body), *decoder.close()])[-1]
+        assert isinstance(last, Finish) is is_read
+        assert is_read or (last.kind, "at most 2 parts" in last.message) == ("answer_too_large", True)
+
+
 def test_a_broken_connection():
     decoder = PROTOCOL.decoder(new_id=counter())
     events = decoder.feed(stream(BEGUN, item("message", content="Hi")))

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
+from dragoman.bounds import AnswerBounds
 from dragoman.codec.framing.body import Deviate
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.gathered import GatheredText
@@ -170,10 +171,13 @@ class Item(msgspec.Struct, eq=False):
 
     __repr__ = name_alone
 
-    def end(self, key: Key) -> None:
-        """Take a whole text: each delta behind it is checked."""
+    def end(self, key: Key, bounds: AnswerBounds) -> str:
+        """Take a whole text: each delta behind it is checked. Return why there are too many, or ""."""
+        if len(self.ends) >= bounds.parts and key not in self.ends:  # empty ones open no part
+            return bounds.overrun(parts=len(self.ends) + 1, calls=0)
         self.ends.add(key)
         self.text_index = -1
+        return ""
 
     def is_late(self, key: Key, text: str, deviate: Deviate) -> bool:
         """Return whether a delta repeats an earlier end, from where the last such delta stopped."""

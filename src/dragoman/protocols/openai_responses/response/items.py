@@ -212,7 +212,8 @@ class Items(msgspec.Struct, eq=False):
         """Take the whole text of a part, after its deltas or in their place."""
         pieces = item.said.get(key)
         said = pieces.text() if pieces is not None else item.echo.said(key) if item.echo is not None else ""
-        item.end(key)
+        if problem := item.end(key, self._assembly.bounds):
+            return self._assembly.fail("answer_too_large", problem)
         if text == said or (pieces is None and not said and any(other.text() == text for other in item.said.values())):
             return
         if (parts := item.in_parts(key[0], text, self._assembly.deviate)) is not None:

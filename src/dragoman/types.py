@@ -102,9 +102,9 @@ class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
             path = Path(path)
         elif not hasattr(given, "read_bytes"):
             raise UsageError(f"Media.of: expected the path of a file, got {kind_of(given)}")
-        mime = _MIMES.get(path.suffix.lower())
+        mime = MIMES.get(path.suffix.lower())
         if mime is None:
-            raise UsageError(f"expected a file that ends in {', '.join(_MIMES)}, got {str(path)[-80:]!r}")
+            raise UsageError(f"expected a file that ends in {', '.join(MIMES)}, got {str(path)[-80:]!r}")
         try:
             data = path.read_bytes()
         except (OSError, ValueError) as problem:
@@ -125,7 +125,7 @@ def media_kind(mime: str | None) -> Literal["image", "audio", "video", "document
 
 
 #: What a file is by its suffix. Their own table, so that no machine's settings change what is sent.
-_MIMES: Final = {
+MIMES: Final = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",
     ".wav": "audio/wav", ".mp3": "audio/mpeg", ".mp4": "video/mp4", ".webm": "video/webm", ".pdf": "application/pdf",
     ".txt": "text/plain", ".md": "text/markdown",

@@ -17,11 +17,11 @@ from dragoman.cli.body_input import load_tools, read_option_file
 from dragoman.config import state_folder
 from dragoman.errors import UsageError
 from dragoman.inputs.saved_messages import MessageRecord, message_of, record_of
+from dragoman.protocol.media_types import type_of_bytes
 from dragoman.types import Media, Message, Named, Params, Part, ResponseSchema, Text, Tool, ToolChoice
 
 _CHOICES: Final[dict[str, ToolChoice]] = {"auto": "auto", "none": "none", "any": "any", "required": "any"}
-_IMAGES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-_WEBP: Final = (b"RIFF", b"WEBP")
+_IMAGES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 
 @final
@@ -127,9 +127,7 @@ def _read_schema(path: Path) -> _json.Raw:
 
 def _read_image(path: Path) -> Media:
     data = read_option_file(path, "--image")
-    mime = next((mime for magic, mime in _IMAGES if data.startswith(magic)), None)
-    if mime is None and (data[:4], data[8:12]) == _WEBP:
-        mime = "image/webp"
-    if mime is None:
+    mime = type_of_bytes(data)
+    if mime not in _IMAGES:
         raise UsageError(f"--image {path}: expected a PNG, JPEG, GIF or WebP file")
     return Media("image", mime, base64.b64encode(data).decode())

@@ -18,6 +18,7 @@ from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
+from dragoman.protocol.media_types import type_of_base64
 from dragoman.types import Media, Native, ProtocolName, Text
 
 _Paths = Mapping[ProtocolName, tuple[str, ...]]
@@ -274,9 +275,9 @@ def as_image(part: Raw) -> tuple[Media, tuple[str, ...]] | None:
     return image, tuple(name for name, value in fields.items() if name not in _OF_IMAGE and bytes(value) != b"null")
 
 
-def sound_form(mime: str | None) -> str:
-    """Return OpenAI's name of an audio format: `mp3`, `wav`."""
-    form = (mime or "audio/wav").partition("/")[2].removeprefix("x-")
+def sound_form(media: Media) -> str:
+    """Return OpenAI's name of a sound's format: `mp3`, `wav`."""
+    form = (told_type(media) or "audio/wav").partition("/")[2].removeprefix("x-")
     return "mp3" if form == "mpeg" else form
 
 
@@ -321,6 +322,18 @@ def with_data(media: Media) -> Media:
     else:  # percent-encoded bytes, of a plain text if nothing is told
         mime, data = mime or "text/plain", base64.b64encode(unquote_to_bytes(_json.whole_characters(data))).decode()
     return msgspec.structs.replace(media, mime=mime, data=data, url=None)
+
+
+def told_type(media: Media) -> str | None:
+    """Return the type of a file, told or shown by its first bytes."""
+    return media.mime or (None if media.data is None else type_of_base64(media.data))
+
+
+def data_url(media: Media) -> str | None:
+    """Return a file's address, a `data:` address if it is data."""
+    if media.data is None:
+        return media.url
+    return f"data:{told_type(media) or 'application/octet-stream'};base64,{media.data}"
 
 
 def is_kept_elsewhere(media: Media, protocol: ProtocolName) -> bool:

@@ -239,8 +239,8 @@ def paths(fields: Fields, depth: int) -> Iterator[str]:
         text = bytes(value) if len(value) <= 12 else b""
         if text in _NOTHING or (key, text) in _DEFAULTS:
             continue
-        if key == _TOOLS:
-            yield from (f"{_TOOLS}.{kind_of(item)}" for item in read_items(value) or ())
+        if key == _TOOLS and (items := read_items(value)) is not None:
+            yield from (f"{_TOOLS}.{kind_of(item)}" for item in items)
             continue
         inner = read_fields(value) if depth > 1 and bytes(memoryview(value)[:1]) == b"{" else None
         if inner:

@@ -21,6 +21,7 @@ KINDS: Final = (
     "web_search", "web_fetch", "code_execution", "file_search", "mcp", "image_generation", "maps", "other",
 )  # fmt: skip
 
+_DOMAINS: Final = ("allowed_domains", "blocked_domains")
 _OF_PLACE: Final = ("type", "city", "country", "region", "timezone")
 
 
@@ -92,6 +93,23 @@ def read_place(value: Json, where: str) -> tuple[dict[str, Json], tuple[str, ...
     place = {key: value[key] for key in _OF_PLACE if value.get(key) is not None}
     rest = tuple([f"{where}.{name}" for name in unsaid(value, *_OF_PLACE)])
     return ({"type": "approximate", **place} if place else {}), rest  # others require the type
+
+
+def hosted_tool(entry: dict[str, Any], kind: str, where: str, *usual: str, runner: Runner = "provider") -> NativeTool:
+    """Return a tool that OpenAI's protocols declare by its type. `usual`: fields that say what holds without them."""
+    filters, domains = entry.get("filters"), {}
+    if isinstance(filters, dict):
+        domains = {key: filters[key] for key in _DOMAINS if filters.get(key)}
+    place, elsewhere = read_place(entry.get("user_location"), "user_location")
+    found = {**domains, "user_location": place, "search_context_size": entry.get("search_context_size")}
+    settings = {name: value for name, value in found.items() if value}
+    inner = tuple([f"filters.{name}" for name in unsaid(filters, *_DOMAINS)]) if isinstance(filters, dict) else ()
+    rest = unsaid(entry, "filters", "user_location", "search_context_size", *usual)
+    is_read = filters is None or isinstance(filters, dict)
+    type = str(entry.get("type") or "tool")
+    return NativeTool(
+        kind, type, where, runner, None, settings, (*inner, *rest, *elsewhere), bound="" if is_read else "its filters"
+    )
 
 
 @final

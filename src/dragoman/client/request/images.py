@@ -21,6 +21,7 @@ from dragoman.errors import UsageError, WireError
 from dragoman.http.dns_lookups import DnsLookups
 from dragoman.http.public_addresses import is_public
 from dragoman.http.response import TransportFailed
+from dragoman.protocol.media_types import type_of_bytes
 from dragoman.types import Media, Message, Part, Request, ToolResult
 
 #: Bytes of one image, seconds for it with all its redirects, images and bytes of one request.
@@ -31,7 +32,7 @@ _MOST_SIZE: Final = 32 * 1024 * 1024
 _MOST_HOPS: Final = 3
 _PORTS: Final = (80, 443)
 _ANY: Final = "*"
-_TYPES: Final = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
+_TYPES: Final = ("image/png", "image/jpeg", "image/gif", "image/webp")
 #: Names that mean this machine or its network, whatever a resolver says.
 _INSIDE: Final = (".local", ".localhost", ".internal", ".home.arpa", ".lan")
 
@@ -190,10 +191,8 @@ class Images:
 
 def _type_of(data: bytes) -> str:
     """Return the type of the bytes, whatever their server calls it."""
-    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return "image/webp"
-    found = next((mime for start, mime in _TYPES if data.startswith(start)), None)
-    if found is None:
+    found = type_of_bytes(data)
+    if found not in _TYPES:
         raise _NoImage("it is no PNG, JPEG, GIF or WebP image")
     return found
 

@@ -52,6 +52,8 @@ _ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")
 _LONGEST: Final = 200  # characters of a name that somebody else gave
 #: Deviations that tell of something that was asked or answered and not passed on as it was.
 _LOSSES: Final = frozenset({"changed", "dropped", "lone-surrogate", "moved", "untranslated"})
+#: A client's value of another type may be ignored.
+_NOTED: Final = _LOSSES | {"wrong-type"}
 _MOST_LOST: Final = 32  # places a line
 #: What a path may hold in a line: not what a client wrote as the name of a field, with spaces or beyond 40 characters.
 _PATH: Final = re.compile(r"[\w<>\[\]-]{1,40}(?:\.[\w<>\[\]-]{1,40}){0,11}", re.ASCII)
@@ -152,18 +154,18 @@ class Record(msgspec.Struct, kw_only=True, eq=False):
             self.target = target
         self.attempts.append(Attempt(target, outcome, reason, status))
 
-    def deviate(self, target: str, deviation: Deviation) -> None:
+    def deviate(self, target: str, deviation: Deviation, losses: frozenset[str] = _LOSSES) -> None:
         """Count a deviation. Has the form of `OnDeviation`."""
         code = deviation.code
         self.deviations[code] = self.deviations.get(code, 0) + 1
-        if code in _LOSSES and len(self.lost) < _MOST_LOST:
+        if code in losses and len(self.lost) < _MOST_LOST:
             found = _PATH.match(deviation.where)
             self.lost[f"{code} {found[0]}" if found else code] = None
 
     def note(self, lost: Iterable[Deviation]) -> None:
-        """Count what of the answer the client's protocol could not express."""
+        """Count what of a client's request was not read, or of its answer could not be expressed."""
         for deviation in lost:
-            self.deviate(self.target, deviation)
+            self.deviate(self.target, deviation, _NOTED)
 
     def begin(self) -> None:
         """Record the first event of the answer."""

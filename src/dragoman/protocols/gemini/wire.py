@@ -17,10 +17,11 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.counterparts import is_video_page
+from dragoman.codec.counterparts import is_video_page, told_type, with_data
 from dragoman.codec.delta_batch import narrowed, one
 from dragoman.codec.json_fields import Fields, make_native, read_fields, read_text
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
+from dragoman.protocol.media_types import type_of_name
 from dragoman.types import Media, StopReason, media_kind
 
 NAME: Final = "gemini-generate"
@@ -243,7 +244,8 @@ def read_media(fields: Fields) -> Media | None:
         if not content:
             continue
         data, url = (content, None) if key == "inlineData" else (None, content)
-        kind = "video" if is_video_page(url) else media_kind(mime)
+        told = told_type(with_data(Media("document", mime, data, url))) or type_of_name(url or "")
+        kind = "video" if is_video_page(url) else media_kind(told)
         return Media(kind, mime, data, url, make_native(NAME, fields, key))
     return None
 

@@ -28,8 +28,6 @@ FORMS: Final = msgspec.structs.replace(ANY_NAME, schema=SchemaRules(references="
 NOTHING: Final = Raw(b"")
 #: What a tool without declared arguments has.
 EMPTY_SCHEMA: Final[dict[str, Json]] = {"type": "object", "properties": {}}
-#: How images begin in base64.
-_IMAGE_TYPES: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lGOD", "image/gif"), ("UklGR", "image/webp"))
 
 #: `done_reason` of the protocol ("load" and "unload": no generation was asked for).
 REASONS: Final[dict[str, StopReason]] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
@@ -145,11 +143,6 @@ def holds_more(line: Line) -> bool:
 def says_message_alone(line: Line) -> bool:
     """Return whether a line is not the last one, and has nothing beside its message."""
     return not line.done and line == Line(line.model, line.created_at, line.message, line.done)
-
-
-def image_type(data: str) -> str | None:
-    """Return the MIME type of an image in base64, from its first bytes, or None."""
-    return next((mime for start, mime in _IMAGE_TYPES if data.startswith(start)), None)
 
 
 decode_head: Final = _json.typed_decoder(Head)

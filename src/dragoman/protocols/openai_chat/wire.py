@@ -18,6 +18,7 @@ from msgspec import UNSET
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.codec.counterparts import data_url
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import noted
@@ -407,6 +408,4 @@ def google_fields(value: Json) -> dict[str, Json]:
 
 def image_url(media: Media) -> str:
     """Return the URL of media, a `data:` URL if they are data."""
-    if media.data is None:
-        return media.url or ""
-    return f"data:{media.mime or 'application/octet-stream'};base64,{media.data}"
+    return data_url(media) or ""

@@ -12,7 +12,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.counterparts import is_refusal, of_client, sound_form
+from dragoman.codec.counterparts import data_url, is_refusal, of_client, sound_form
 from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.hosted.found_files import FoundFile
 from dragoman.codec.unread import holds_parts, refuse_no_text
@@ -149,7 +149,7 @@ def _parse_file(part: dict[str, Json], where: str) -> Media:
         return _media("document", text_of(part.get("file_url") or part.get("file_id")), native=native)
     if data[:5].lower() != "data:":
         suffix = name.rpartition(".")[2].lower() if isinstance(name, str) else ""
-        return Media("document", _MIME_OF_SUFFIX.get(suffix, "application/pdf"), data=data, native=native)
+        return Media("document", _MIME_OF_SUFFIX.get(suffix), data=data, native=native)
     return _media("document", data, native=native)
 
 
@@ -190,7 +190,7 @@ def render_text(part: Text, *, output: bool, item_fields: tuple[str, ...] = ()) 
 
 def render_media(part: Media) -> dict[str, Json] | None:
     """Render an image, document or sound; None if the protocol cannot express it."""
-    url = part.url if part.data is None else f"data:{part.mime or 'application/octet-stream'};base64,{part.data}"
+    url = data_url(part)
     rest = part.native.fields if part.native is not None and part.native.protocol == NAME else {}
     if part.kind == "image" and url is not None:
         return {"type": "input_image", ("image_url" if _is_address(url) else "file_id"): url, **rest}
@@ -199,7 +199,7 @@ def render_media(part: Media) -> dict[str, Json] | None:
             return {"type": "input_file", "filename": _UNNAMED, "file_data": url, **rest}
         return {"type": "input_file", ("file_url" if _is_address(url) else "file_id"): url, **rest}
     if part.kind == "audio" and part.data is not None:
-        return {"type": "input_audio", "input_audio": {"data": part.data, "format": sound_form(part.mime)}, **rest}
+        return {"type": "input_audio", "input_audio": {"data": part.data, "format": sound_form(part)}, **rest}
     return None
 
 

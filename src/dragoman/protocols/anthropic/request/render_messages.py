@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 
 from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.counterparts import with_data
+from dragoman.codec.counterparts import told_type, with_data
 from dragoman.codec.cross_protocol_request import is_text, plain_text
 from dragoman.codec.parts.history_call_ids import CallIds
 from dragoman.deviations import part_path
@@ -22,9 +22,6 @@ from dragoman.types import Media, Message, Native, Opaque, Part, Request, Text, 
 Block: TypeAlias = dict[str, Json]
 #: Parts that may become results.
 _OTHERS: Final = frozenset({ToolResult, Opaque})
-
-#: The first characters of base64 data tell an image's type.
-_MIME_OF_START: Final = (("iVBOR", "image/png"), ("/9j/", "image/jpeg"), ("R0lG", "image/gif"), ("UklG", "image/webp"))
 
 
 class Turns:
@@ -215,7 +212,7 @@ def _source(part: Media) -> Block | None:
     """Return the source of an image or document, or None if it has none of the API's forms."""
     part = with_data(part)
     if part.data is not None:
-        return _source_of_data(part.data, part.mime, part.kind)
+        return _source_of_data(part.data, told_type(part), part.kind)
     url = part.url or ""
     if url[:8].lower().startswith(("https://", "http://")):
         return {"type": "url", "url": url}
@@ -226,10 +223,8 @@ def _source_of_data(data: str, mime: str | None, kind: str) -> Block | None:
     if is_text(mime):
         words = plain_text(mime, data)
         return None if words is None else {"type": "text", "media_type": "text/plain", "data": words}
-    if not mime:
-        told = [known for start, known in _MIME_OF_START if data.startswith(start)]
-        mime = told[0] if told else "application/pdf" if kind == "document" else "image/png"
-    return {"type": "base64", "media_type": mime, "data": data}
+    guess = "application/pdf" if kind == "document" else "image/png"  # the API takes no block without a type
+    return {"type": "base64", "media_type": mime or guess, "data": data}
 
 
 def kept(native: Native | None, request: Request) -> dict[str, Raw]:

@@ -50,8 +50,12 @@ def open_request(request: Request) -> Opened:
                 found.append(_read_file_search(as_object(entry[key])))
                 continue
             runner: Runner = "client" if key == "computerUse" else "provider"
-            unsaid = tuple(entry[key]) if isinstance(entry[key], dict) else ()
-            found.append(NativeTool(_KINDS.get(key, "other"), key, f"tools.{clip(key)}", runner, unsaid=unsaid))
+            said = {} if entry[key] is None else entry[key]
+            kind, where = _KINDS.get(key, "other"), f"tools.{clip(key)}"
+            if isinstance(said, dict):
+                found.append(NativeTool(kind, key, where, runner, unsaid=tuple(said)))
+            else:
+                found.append(NativeTool(kind, key, where, runner, bound="its settings, which are no object"))
     images, forced = _take_images(native)
     found += images
     tools = request.tools

@@ -12,7 +12,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.codec.counterparts import with_data
+from dragoman.codec.counterparts import told_type, with_data
 from dragoman.codec.cross_protocol_request import said_whole
 from dragoman.codec.json_fields import native_fields, read, read_fields
 from dragoman.deviations import part_path
@@ -230,9 +230,9 @@ class _Renderer:
     def _media(self, media: Media, at: tuple[int, ...]) -> Json | None:
         media = with_data(media)
         native = native_fields(media.native, NAME)
-        mime: dict[str, Json] = {"mimeType": media.mime} if media.mime is not None else {}
         if media.data is not None:
-            return {"inlineData": (mime or {"mimeType": _GUESSES[media.kind]}) | {"data": media.data}} | native
+            return {"inlineData": {"mimeType": told_type(media) or _GUESSES[media.kind], "data": media.data}} | native
+        mime: dict[str, Json] = {"mimeType": media.mime} if media.mime is not None else {}
         if media.url is not None and self._dialect.supports_image_url:
             return {"fileData": mime | {"fileUri": media.url}} | native
         self._deviate("dropped", at, "media by address cannot be sent")
@@ -374,5 +374,5 @@ def _finished(part: dict[str, Json], signature: str | None, native: Native | Non
 
 #: A MIME type is required beside data.
 _GUESSES: Final = {
-    "image": "image/png", "audio": "audio/wav", "video": "video/mp4", "document": "application/pdf",
+    "image": "image/png", "audio": "audio/wav", "video": "video/mp4", "document": "application/octet-stream",
 }  # fmt: skip

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Malformed, Raw
-from dragoman.codec.counterparts import with_data
+from dragoman.codec.counterparts import told_type, with_data
 from dragoman.codec.json_fields import (
     Fields,
     decode_short,
@@ -35,7 +35,8 @@ from dragoman.codec.unread import Kind, name_unread, name_unreadable, refuse_oth
 from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Parsed
-from dragoman.protocols.ollama.wire import EMPTY_SCHEMA, NAME, NOTHING, image_type
+from dragoman.protocol.media_types import type_of_base64
+from dragoman.protocols.ollama.wire import EMPTY_SCHEMA, NAME, NOTHING
 from dragoman.types import (
     Effort,
     Media,
@@ -166,7 +167,7 @@ def parse_request(body: bytes, *, path: str = "", fields: Fields | None = None) 
         model,
         messages,
         parser.tools(fields.get("tools")),
-        _parse_tool_choice(fields.get("tool_choice")),
+        _parse_tool_choice(fields.get("tool_choice"), parser.deviations),
         params,
         stream=read(fields.get("stream")) is not False,
         native=make_native(NAME, {key: value for key, value in fields.items() if key not in _MODELLED} | unsaid),
@@ -333,6 +334,8 @@ class _Parser:
 
     def _tool(self, item: Raw, where: str) -> Tool:
         fields = read_fields(item) or {}
+        if read(fields.get("type")) not in (None, "function"):
+            self._deviate("dropped", f"{where}.type", "every tool is a function")
         function = read_fields(fields.get("function"))
         if function is None:
             self._deviate("missing-field", f"{where}.function")
@@ -404,9 +407,9 @@ def _schema(value: Raw) -> Raw | None:
 def _parse_image(text: str) -> Media:
     """Return base64; or the image at an address, which clients of other protocols send, and no server of Ollama's."""
     if not text[:8].lower().startswith(_ADDRESSES):
-        return Media("image", image_type(text), text)
+        return Media("image", type_of_base64(text), text)
     image = with_data(Media("image", url=text))
-    return image if image.mime or image.data is None else Media("image", image_type(image.data), image.data)
+    return Media("image", told_type(image), image.data, image.url)
 
 
 def _parse_think(value: object) -> Reasoning | None:
@@ -421,7 +424,7 @@ def _parse_think(value: object) -> Reasoning | None:
     return Reasoning(effort=effort) if effort is not None else None
 
 
-def _parse_tool_choice(value: Raw | None) -> ToolChoice:
+def _parse_tool_choice(value: Raw | None, deviations: list[Deviation]) -> ToolChoice:
     """Parse `tool_choice`, which Ollama does not have and clients send, in the forms of the other protocols."""
     choice = read(value)
     if isinstance(choice, dict):
@@ -435,5 +438,8 @@ def _parse_tool_choice(value: Raw | None) -> ToolChoice:
             return "none"
         case "required" | "any":
             return "any"
+        case "auto" | None:
+            return "auto"
         case _:
+            deviations.append(Deviation("wrong-type", "tool_choice", _json.to_text(choice)[:60]))
             return "auto"

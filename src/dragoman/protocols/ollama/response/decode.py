@@ -23,6 +23,7 @@ from dragoman.codec.repeated_keys import has_plain_parts, repeats_key, tell_twic
 from dragoman.codec.timestamps import parse_time
 from dragoman.events import Event, Failure
 from dragoman.protocol import PLAIN, Dialect, NewId, TakesNothing, takes_nothing
+from dragoman.protocol.media_types import type_of_base64
 from dragoman.protocols.ollama.response.calls import CallReader, text_of, whole_calls
 from dragoman.protocols.ollama.response.unmodelled import Kept, tell_unread_of
 from dragoman.protocols.ollama.wire import (
@@ -44,7 +45,6 @@ from dragoman.protocols.ollama.wire import (
     decode_line,
     decode_plain_line,
     holds_more,
-    image_type,
     is_nameless,
     read_line_leniently,
     says_message_alone,
@@ -286,7 +286,7 @@ class Decoder:
         elif answer.content is None:
             assembly.deviate("missing-field", "message.content")
         for image in answer.images or ():
-            assembly.whole_part(Media("image", image_type(image), image, native=_OWN))
+            assembly.whole_part(Media("image", type_of_base64(image), image, native=_OWN))
         if calls and line.done and self._calls.repeats_all(calls, is_sure=is_again):
             return
         if is_plain and self._calls.take_all(calls, functions):

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from dragoman._json import Json
 from dragoman.codec.json_fields import as_object, native_fields, read, read_fields, read_items, read_text
 from dragoman.deviations import clip
-from dragoman.protocol.native_tools import NativeTool, Opened, SchemaRules, ToolForms, read_place
+from dragoman.protocol.native_tools import NativeTool, Opened, SchemaRules, ToolForms, hosted_tool, read_place
 from dragoman.protocols.openai_chat.wire import NAME
 from dragoman.types import Native, Request
 
@@ -22,7 +22,7 @@ _OPTIONS: Final = "web_search_options"
 def open_request(request: Request) -> Opened:
     """As `ToolForms.open_request`."""
     native = dict(native_fields(request.native, NAME))
-    found = [_native_tool(read(item)) for item in read_items(native.pop("tools", None)) or ()]
+    found = [_native_tool(as_object(read(item))) for item in read_items(native.pop("tools", None)) or ()]
     options = read_fields(native.pop(_OPTIONS, None))
     if options is not None:
         location = read_fields(options.get("user_location")) or {}
@@ -40,10 +40,11 @@ def open_request(request: Request) -> Opened:
     return Opened(msgspec.structs.replace(request, native=kept), tuple(found))
 
 
-def _native_tool(entry: object) -> NativeTool:
-    type = str(entry.get("type")) if isinstance(entry, dict) else "tool"
+def _native_tool(entry: dict[str, Any]) -> NativeTool:
+    type = str(entry.get("type") or "tool")
     kind = next((kind for start, kind in _KINDS if type.startswith(start)), "other")
-    return NativeTool(kind, type, f"tools.{clip(type)}")
+    usual = ("container",) if entry.get("container") == {"type": "auto"} else ()
+    return hosted_tool(entry, kind, f"tools.{clip(type)}", *usual)
 
 
 FORMS: Final = ToolForms(

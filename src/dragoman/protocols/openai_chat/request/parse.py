@@ -215,6 +215,7 @@ def _parse_tools(fields: Fields, deviations: list[Deviation]) -> tuple[tuple[Too
         entry = read_fields(item)
         if entry is None:
             raise WireError("expected a tool object", path=where)
+        refuse_other_kinds(entry, {"type": "a text"}, f"{where}.")
         kind = read_text(entry.get("type")) or "function"
         inner = read_fields(entry.get(kind)) if kind in ("function", "custom") else None
         if inner is None and kind in ("function", "custom"):

@@ -266,7 +266,7 @@ class Turns:
         if media.data is None:
             self._deviate("dropped", at, "sound can be sent as data only")
             return None
-        return {"type": "input_audio", "input_audio": {"data": media.data, "format": sound_form(media.mime)}, **native}
+        return {"type": "input_audio", "input_audio": {"data": media.data, "format": sound_form(media)}, **native}
 
     def _takes_video(self, media: Media) -> bool:
         videos = self._dialect.videos

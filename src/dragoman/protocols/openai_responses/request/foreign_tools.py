@@ -25,7 +25,7 @@ from dragoman.protocol.native_tools import (
     SchemaRules,
     ToolForms,
     Written,
-    read_place,
+    hosted_tool,
     unsaid,
 )
 from dragoman.protocols.openai_responses.remote_items import render_remote
@@ -76,7 +76,6 @@ _FUNCTIONS: Final[dict[str, Tool]] = {
                  "diff": _TEXT}, "type", "path")),
 }  # fmt: skip
 _SEARCH: Final = "tool_search"
-_DOMAINS: Final = ("allowed_domains", "blocked_domains")
 #: What an opened item says, by its type, beside `type` and its call's id; the same words where it says nothing else.
 _SAID: Final = {
     "shell_call": ("action",), "local_shell_call": ("action",), "apply_patch_call": ("operation",),
@@ -96,6 +95,8 @@ _KINDS: Final = (
 _READERS: Final[dict[str, Callable[[dict[str, Any]], NativeTool]]] = {
     "mcp": read_server_tool, "file_search": read_file_search, "image_generation": read_image_generation,
 }  # fmt: skip
+_DEFERRED: Final = Raw(b"true")
+_SWITCHES: Final = (_DEFERRED, Raw(b"false"))
 _BRINGING: Final = ("additional_tools", "tool_search_output")
 #: Items of calls and of their results → the tool.
 _CALLS: Final = {"shell_call": "shell", "local_shell_call": "local_shell", "apply_patch_call": "apply_patch",
@@ -174,7 +175,10 @@ def _opened_tools(
         said |= dict.fromkeys(unsaid(read_fields(own.get("namespace")) or {}, "name"))
         own.pop("namespace", None)
         own.pop("name", None)
-        if own.pop("defer_loading", None) == Raw(b"true") and not found and choice != Named(tool.name):
+        deferred = own.get("defer_loading")
+        if deferred in _SWITCHES:
+            del own["defer_loading"]
+        if deferred == _DEFERRED and not found and choice != Named(tool.name):
             hidden += 1
             continue
         if space:
@@ -224,18 +228,7 @@ def _native_tool(entry: dict[str, Any]) -> NativeTool:
         return read(entry)
     runner: Runner = "client" if kind == "computer" else "provider"
     usual = ("container",) if entry.get("container") == {"type": "auto"} else ()
-    rest = [f"filters.{name}" for name in unsaid(_plain(entry.get("filters") or {}), *_DOMAINS)]
-    rest += unsaid(entry, "filters", "user_location", "search_context_size", *usual)
-    place, elsewhere = read_place(entry.get("user_location"), "user_location")
-    return NativeTool(kind, type, where, runner, None, _settings(entry, place), (*rest, *elsewhere))
-
-
-def _settings(entry: dict[str, Any], place: dict[str, Json]) -> dict[str, Json]:
-    filters = entry.get("filters")
-    found = dict(filters) if isinstance(filters, dict) else {}
-    kept = {"allowed_domains": found.get("allowed_domains"), "blocked_domains": found.get("blocked_domains"),
-            "user_location": place, "search_context_size": entry.get("search_context_size")}  # fmt: skip
-    return {name: value for name, value in kept.items() if value}
+    return hosted_tool(entry, kind, where, *usual, runner=runner)
 
 
 def _choice_unsaid(said: dict[str, Any], others: list[NativeTool]) -> list[Deviation]:
@@ -403,7 +396,7 @@ def write_tool(tool: NativeTool) -> Written | None:
     """Render a tool that the provider runs."""
     if tool.kind == "code_execution":
         entry: dict[str, Json] = {"type": "code_interpreter", "container": {"type": "auto"}}
-        return Written(_json.raw(entry), _json.raw({"type": "code_interpreter"}))
+        return Written(_json.raw(entry), _json.raw({"type": "code_interpreter"}), tuple(tool.settings))
     if tool.server is not None:
         return write_server_tool(tool.server)
     if tool.kind == "file_search":

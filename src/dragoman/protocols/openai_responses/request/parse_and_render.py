@@ -242,7 +242,7 @@ def render_request(request: Request, *, dialect: Dialect = PLAIN, limits: ModelL
             body["tool_choice"] = choice
         _render_parallel(body, request, dialect, deviations=deviations)
     else:
-        if request.tool_choice not in ("auto", "none"):
+        if said_choice is not None or request.tool_choice not in ("auto", "none"):
             deviations.append(Deviation("dropped", "tool_choice", "no tools"))
         if request.params.parallel_tools is not None:
             deviations.append(Deviation("dropped", "params.parallel_tools", "no tools"))

@@ -22,7 +22,8 @@ from dragoman.types import Named, Request, Tool, ToolChoice
 
 _NULL: Final = Raw(b"null")
 _FALSE: Final = Raw(b"false")
-_KNOWN: Final = ("type", "name", "description", "parameters")
+_KNOWN_OF_CUSTOM: Final = ("type", "name", "description")
+_KNOWN: Final = (*_KNOWN_OF_CUSTOM, "parameters")
 _decode_tools = _json.typed_decoder(list[dict[str, Raw]])
 _decode_list = _json.typed_decoder(list[Raw])
 
@@ -58,12 +59,16 @@ def _parse_tool(entry: dict[str, Raw], deviations: list[Deviation], where: str) 
         inner = _json.typed_decoder(dict[str, Raw])(entry["function"])
         if not isinstance(inner, Malformed):
             deviations.append(Deviation("sibling-key", f"{where}.function"))
-            entry = inner
+            beside = {name: raw for name, raw in entry.items() if name != "function"}
+            twice = {name: raw for name, raw in beside.items() if raw not in (_NULL, inner.get(name, raw))}
+            name_unread(twice, where, deviations, "type")
+            entry = beside | inner
     is_custom = _text(entry, "type") == "custom" and "input_schema" not in entry
     if not is_custom:
         entry = with_schema(entry, "parameters", where, deviations)
     schema = entry.get("parameters")
-    rest = {name: raw for name, raw in entry.items() if name not in _KNOWN and raw != _NULL}
+    known = _KNOWN_OF_CUSTOM if is_custom else _KNOWN
+    rest = {name: raw for name, raw in entry.items() if name not in known and raw != _NULL}
     if not is_custom:
         # absent is not false here: hosts are strict unless told
         strict = entry.get("strict", _NULL)

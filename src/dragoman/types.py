@@ -93,7 +93,7 @@ class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
         """Return a file as a part of a message. Its suffix tells its type.
 
         Raises:
-            UsageError: it cannot be read, or its suffix is not known.
+            UsageError: it cannot be read, is larger than 128 MiB, or its suffix is not known.
         """
         given: object = path
         if isinstance(path, str):
@@ -106,10 +106,13 @@ class Media(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
         if mime is None:
             raise UsageError(f"expected a file that ends in {', '.join(MIMES)}, got {str(path)[-80:]!r}")
         try:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                data = file.read(_LARGEST_FILE + 1)
         except (OSError, ValueError) as problem:
             why = problem.strerror if isinstance(problem, OSError) else "no path can have this name"
             raise UsageError(f"expected a file that can be read, got {str(path)!r}: {why}") from None
+        if len(data) > _LARGEST_FILE:
+            raise UsageError(f"expected a file of at most {_LARGEST_FILE >> 20} MiB, got more: {str(path)[-80:]!r}")
         from base64 import b64encode
 
         return Media(media_kind(mime), mime, b64encode(data).decode())
@@ -124,6 +127,7 @@ def media_kind(mime: str | None) -> Literal["image", "audio", "video", "document
             return "document"
 
 
+_LARGEST_FILE: Final = 128 << 20  # bytes; a device has no end
 #: What a file is by its suffix. Their own table, so that no machine's settings change what is sent.
 MIMES: Final = {
     ".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif", ".webp": "image/webp",

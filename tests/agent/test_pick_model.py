@@ -96,6 +96,11 @@ def test_a_bare_name_is_enough_where_one_provider_has_the_model(tmp_path: Path) 
             named(config, "qwen/qwen4")
         with pytest.raises(UsageError, match="no provider that you can ask has the model 'granit5'; nearest: granite4"):
             named(config, "granit5")
+        config = config_of(tmp_path, text.replace("granite4]", '"*"]'))
+        assert named(config, "*") == "*"
+        assert named(config, "granite4") == "ollama/granite4:latest"
+        with pytest.raises(UsageError, match="has the model 'granit5'; nearest: granite4"):
+            named(config, "granit5")
 
 
 def test_a_window_that_only_the_server_knows_is_learnt(tmp_path: Path) -> None:

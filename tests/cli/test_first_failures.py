@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -156,3 +157,15 @@ def test_a_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch, capsy
     for option in ("--tools", "--schema", "--image"):
         assert main(["call", "ollama/m", "hi", option, "/dev/zero"]) == 2
         assert f"{option} /dev/zero: expected at most 1 MiB" in capsys.readouterr().err
+    with Path("/dev/zero").open("rb") as endless:
+        monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=endless))
+        anthropic = ["explain", "--from", "anthropic", "--to", "anthropic/claude-sonnet-5"]
+        for words in (
+            ["call", "ollama/m", "-"],
+            ["chat", "ollama/m", "-p", "-"],
+            ["decode"],
+            ["decode", "-"],
+            anthropic,
+        ):
+            assert main(words) == 2, words
+            assert "standard input: expected at most 1 MiB" in capsys.readouterr().err

@@ -75,6 +75,14 @@ def test_a_file_is_named_by_its_path_as_text_too(tmp_path: Path) -> None:
     assert dragoman.Media.of(str(file)) == dragoman.Media.of(file)
 
 
+def test_a_file_without_an_end_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.types._LARGEST_FILE", 1 << 20)
+    endless = tmp_path / "zero.png"
+    endless.symlink_to("/dev/zero")
+    with pytest.raises(dragoman.UsageError, match=r"expected a file of at most 1 MiB, got more: '.*zero\.png'"):
+        dragoman.Media.of(endless)
+
+
 @pytest.mark.parametrize("name", ["google", "Claude", "gpt", "grok", "kimi", "glm"])
 def test_another_name_of_a_provider_leads_to_ours(name: str) -> None:
     with pytest.raises(dragoman.UsageError, match=f"unknown provider '{name}'; it is called [a-z]+ here"):

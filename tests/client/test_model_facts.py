@@ -14,6 +14,7 @@ from dragoman.discovery.model_facts import ModelFacts, check_model, gather, is_o
 from dragoman.discovery.query_server import _read_row
 from dragoman.proofs import ProbeResult, Proof
 from dragoman.providers.catalog import Model
+from dragoman.testing import FakeModel
 from for_each import for_each
 
 PASSED = ProbeResult("passed", "")
@@ -228,6 +229,15 @@ def test_the_client_tells_of_every_model_it_can_ask(tmp_path: Path) -> None:
     picked = pick_default(one for one in found if one.is_local)
     assert picked is not None and picked.target == "ollama/granite4:latest"
     assert check_model(found, "ollama/llama3.2:3b").endswith("with tools there is: ollama/granite4:latest")
+
+
+def test_what_is_on_this_machine_is_told_by_its_address() -> None:
+    with FakeModel("hi").serve() as here:
+        lab = {"protocol": "openai-chat", "base_url": f"{here.url}/v1"}
+        far = {"base_url": "http://gpu.invalid:11434"}
+        with dragoman.Client(providers={"lab": lab, "ollama": far}) as client:
+            assert [one.is_local for one in client.models("lab")] == [True]
+            assert not any(one.is_local for one in client.models() if one.target.startswith("ollama/"))
 
 
 def test_a_list_that_failed_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -316,6 +316,14 @@ def test_the_next_target_embeds_when_the_first_fails(tmp_path: Path, status: int
         assert (found, b"no such input" in answer, len(running.provider.requests)) == (400, True, 1)
 
 
+def test_the_next_target_embeds_when_the_first_answers_with_other_than_vectors(tmp_path: Path) -> None:
+    with gateway(tmp_path, TWO) as running:
+        for unfit in (vectors_of("openai-chat", VECTORS[:1]), b"<html>", vectors_of("openai-chat", [{}, [1]])):
+            running.answer(whole(unfit), whole(vectors_of("ollama-chat", VECTORS)))
+            found, _, answer = post(running, "/v1/embeddings", {"model": "two", "input": ["a", "b"]})
+            assert (found, [row["embedding"] for row in json.loads(answer)["data"]]) == (200, VECTORS), unfit
+
+
 def test_the_next_target_of_its_kind_completes_when_the_first_fails(tmp_path: Path) -> None:
     answer = b'{"id":"cmpl-1","object":"text_completion","choices":[{"text":"return x","index":0}]}'
     with gateway(tmp_path, TWO) as running:

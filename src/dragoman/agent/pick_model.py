@@ -72,11 +72,13 @@ def first_target(name: str, config: Config) -> str:
 async def full_name(client: AsyncClient, name: str) -> str:
     """Return the full name that a person means: a route, `provider/model`, or a bare name that one provider has.
 
+    The route `*` answers to any name, so a mistyped one would lead to it unseen: it is meant only by its own name.
+
     Raises:
         UsageError: no provider has that model, or several have.
     """
     config = client.config
-    is_route = name in config.routes or name in config.aliases or ("*" in config.routes and "/" not in name)
+    is_route = name in config.routes or name in config.aliases
     if is_route or config.only_provider or ("/" in name and name.partition("/")[0] in config.catalog.providers):
         return name
     facts = await client.requester.models()

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final
 
 from dragoman import _json
 from dragoman._json import Raw
-from dragoman.cli.terminal import clip, harmless_json
+from dragoman.cli.terminal import clip, harmless_json, hint
 from dragoman.errors import UsageError
 from dragoman.events import Event, Failure, Finish, Reply, ToolCallFailed, UsageUpdate
 from dragoman.events.event_lines import event_object
@@ -71,11 +71,10 @@ def open_body(file: str, named: ProtocolName | None) -> tuple[Protocol, Iterator
     """
     if named is not None:
         return PROTOCOLS[named], read_chunks(file)
-    body = b"".join(read_chunks(file))
+    body = read_whole(file)
     found = recognize(body)
     if not body.strip():
-        where = "standard input" if file == "-" else file
-        raise UsageError(f"{where}: expected the body of a response, got nothing")
+        raise UsageError(f"{_name(file)}: expected the body of a response, got nothing")
     if found is None:
         seen = clip(body[:_SEEN].decode("utf-8", "replace"), 60)
         raise UsageError(f"cannot tell the protocol of the body ({seen}); name it: --protocol {'|'.join(SHORT_NAMES)}")
@@ -99,6 +98,20 @@ def read_chunks(file: str) -> Iterator[bytes]:
         # Straight from the descriptor: a pipe's bytes are passed on when they come, not when a buffer is full.
         while chunk := os.read(number, _CHUNK):
             yield chunk
+
+
+def read_whole(file: str) -> bytes:
+    """Return all bytes of a file; `-` is standard input. Raises `UsageError`: it cannot be read, or never ends."""
+    kept = bytearray()
+    for chunk in read_chunks(file):
+        kept += chunk
+        if len(kept) > _LARGEST:
+            raise _too_large(_name(file))
+    return bytes(kept)
+
+
+def _name(file: str) -> str:
+    return "standard input" if file == "-" else file
 
 
 @contextlib.contextmanager
@@ -139,8 +152,22 @@ def read_option_file(path: Path, option: str) -> bytes:
     with reading(path, option), path.open("rb") as file:
         data = file.read(_LARGEST + 1)
     if len(data) > _LARGEST:
-        raise UsageError(f"{option} {path}: expected at most {_LARGEST >> 20} MiB")
+        raise _too_large(f"{option} {path}")
     return data
+
+
+def read_prompt(word: str) -> str:
+    """Return the prompt: the word, or all of standard input for `-`. Raises `UsageError`: that never ends."""
+    if word != "-":
+        return word
+    text = read_whole(word).decode("utf-8", "replace")
+    if "\ufffd" in text:
+        hint("standard input: what is no UTF-8 goes as \ufffd\n")
+    return text
+
+
+def _too_large(where: str) -> UsageError:
+    return UsageError(f"{where}: expected at most {_LARGEST >> 20} MiB")
 
 
 def check_folder(file: str, option: str) -> None:

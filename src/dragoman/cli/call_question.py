@@ -6,14 +6,13 @@ import argparse
 import base64
 import contextlib
 import os
-import sys
 from pathlib import Path
 from typing import Final, Literal, final
 
 import msgspec
 
 from dragoman import _json
-from dragoman.cli.body_input import load_tools, read_option_file
+from dragoman.cli.body_input import load_tools, read_option_file, read_prompt
 from dragoman.config import state_folder
 from dragoman.errors import UsageError
 from dragoman.inputs.saved_messages import MessageRecord, message_of, record_of
@@ -53,7 +52,7 @@ def read_question(options: argparse.Namespace, last_call: Path) -> Question:
         UsageError: a file cannot be read, the forced tool is not offered, or there is no conversation to continue.
     """
     tools = load_tools(options.tools)
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    prompt = read_prompt(options.prompt)
     if not prompt.strip():
         raise UsageError("a prompt is missing: expected text, got nothing")
     images = [_read_image(path) for path in options.image]

@@ -11,7 +11,7 @@ from typing import Final
 from dragoman.codec.patterns import rare_pattern
 from dragoman.config.files import LARGEST_SECRET, read_file, reason_of
 from dragoman.errors import ConfigError
-from dragoman.providers.address import split_url
+from dragoman.providers.address import is_loopback, split_url
 from dragoman.secret import Secret
 
 #: An origin. Browsers decode "%" in its host, and encode ß, the final ς and the joiners in another way than Python.
@@ -65,7 +65,7 @@ def check_listener(listener: str, references: tuple[str, ...], address: str) -> 
     is_host = found is not None and found[0].netloc == host and "@" not in host
     if not separator or not is_host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
         raise ConfigError(f"{listener}.address: expected HOST:PORT, got {address[:80]!r}")
-    if not references and not _is_loopback(host):
+    if not references and not is_loopback(host.strip("[]")):
         raise ConfigError(
             f"{listener}.address: {host[:80]} can be reached from other machines; set {listener}.keys first: "
             "dragoman keys new"
@@ -131,7 +131,3 @@ def check_reference(reference: str, where: str, *, also: str = "") -> None:
 def expand(path: str, *, home: Path, folder: Path) -> Path:
     """Return a path of the file as an absolute one: relative to the file's folder, or `~/`."""
     return home / path[2:] if path.startswith("~/") else folder / path
-
-
-def _is_loopback(host: str) -> bool:
-    return host in ("localhost", "[::1]") or (host.startswith("127.") and host.replace(".", "").isdigit())

@@ -11,6 +11,7 @@ from dragoman.discovery.query_server import Found, look
 from dragoman.embedded import EMBEDDED, has_embedded
 from dragoman.http.transport import Transport
 from dragoman.proofs import ProofStore, proof_of
+from dragoman.providers.address import is_on_this_machine
 from dragoman.providers.catalog import Provider
 
 
@@ -63,7 +64,7 @@ def _told(found: Iterable[Found], config: Config, proofs: ProofStore) -> list[Mo
             told=model,
             listed=config.catalog.model(model.target),
             proof=proof_of(model, one.provider, proofs),
-            is_local=one.provider.local,
+            is_local=is_on_this_machine(one.provider.base_url),
         )
         for one in found
         for model in one.models
@@ -76,7 +77,13 @@ def _listed(
     """Return the catalogue's models of providers that were not asked, or gave no list."""
     told = {one.provider.name for one in found if one.models}
     return [
-        gather(model.target, told=None, listed=model, proof=proof_of(model, provider, proofs), is_local=provider.local)
+        gather(
+            model.target,
+            told=None,
+            listed=model,
+            proof=proof_of(model, provider, proofs),
+            is_local=is_on_this_machine(provider.base_url),
+        )
         for provider in wanted
         if provider.name not in told and (is_named or provider.name in config.keys)
         for model in config.catalog.models(provider.name)

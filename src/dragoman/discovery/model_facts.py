@@ -41,7 +41,7 @@ class ModelFacts(msgspec.Struct, frozen=True):
         thinking: whether it is claimed to think.
         proof: the last valid validation.
         is_there: its server lists it; None if no server was asked.
-        is_local: it runs on this machine.
+        is_local: its server is on this machine. That may hand on to a paid one.
     """
 
     target: str
@@ -77,7 +77,7 @@ def gather(target: str, *, told: Model | None, listed: Model | None, proof: Proo
         told: what its server says; None if it was not asked or does not list it.
         listed: what the catalogue says.
         proof: the last valid validation.
-        is_local: it runs on this machine.
+        is_local: its server is on this machine. That may hand on to a paid one.
     """
     context, context_source = _first(
         (told.context if told else None, "server"), (listed.context if listed else None, "catalogue")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import re
 from collections.abc import Iterable
 from typing import Final
@@ -16,6 +15,7 @@ from dragoman.gateway.cross_origin import CrossOrigin
 from dragoman.gateway.messages import Head, query_values
 from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.keys import VirtualKey
+from dragoman.providers.address import is_loopback
 from dragoman.secret import Secret
 
 _IN_ORDER: Final = ("x-api-key", "x-goog-api-key", "api-key")
@@ -168,16 +168,6 @@ def host_name(authority: str) -> str:
     """
     found = _AUTHORITY.fullmatch(authority)
     return (found["bracketed"] or found["plain"]).lower() if found is not None else ""
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether the name can mean this machine only. `0.0.0.0` and "" do not."""
-    if host in ("127.0.0.1", "localhost") or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _digest_of(shown: str) -> bytes:

@@ -14,8 +14,8 @@ from dragoman.discovery.model_facts import gather, pick_default
 from dragoman.embedded import EMBEDDED, has_embedded
 from dragoman.errors import ConfigError
 from dragoman.events import Failure
-from dragoman.gateway.auth import is_loopback
 from dragoman.proofs import Proof
+from dragoman.providers.address import is_loopback
 from dragoman.providers.catalog import Model, Provider, nearest, split_target
 from dragoman.routing.resolve import EVERY_OTHER, resolve_chain
 from dragoman.routing.target import Chain, Target

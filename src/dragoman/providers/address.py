@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -22,6 +23,22 @@ def split_url(url: str) -> tuple[SplitResult, str] | None:
         return None
     is_address = parts.scheme in ("http", "https") and bool(host) and is_port and not _NO_HOST.search(host)
     return (parts, host) if is_address else None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether the name can mean this machine only. `0.0.0.0` and "" do not."""
+    if host in ("127.0.0.1", "localhost") or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_on_this_machine(url: str) -> bool:
+    """Return whether a server's address means this machine only."""
+    found = split_url(url)
+    return found is not None and is_loopback(found[1])
 
 
 def whole_address(word: str) -> str | None:

@@ -112,8 +112,10 @@ async def _call(options: argparse.Namespace, question: Question, config: Config)
 
 async def _pick_target(client: AsyncClient) -> str:
     """Return the model to ask if none was named. Raises `UsageError`: no model with tools is known."""
-    # Of this machine only: nobody pays for what was not asked for.
-    picked = pick_default(one for one in await client.requester.models() if one.is_local)
+    # Of servers that run models here only: nobody pays for what was not asked for.
+    providers = client.config.catalog.providers
+    facts = await client.requester.models()
+    picked = pick_default(one for one in facts if providers[split_target(one.target)[0]].local)
     if picked is None:
         raise UsageError(
             "no model on this machine takes tools; name one: dragoman call provider/model PROMPT "

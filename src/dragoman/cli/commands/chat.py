@@ -9,12 +9,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import sys
 from pathlib import Path
 
 from dragoman.agent.sandbox.process_secrecy import hide_environment
 from dragoman.agent.start import Wish
-from dragoman.cli.body_input import reading
+from dragoman.cli.body_input import read_prompt, reading
 from dragoman.cli.main import DONE, INTERRUPTED, complain
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import harmless, hint, say
@@ -82,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         from dragoman.agent.ui.terminal import chat
 
         return chat(wish, config)
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+    prompt = read_prompt(options.prompt)
     if not prompt.strip():
         raise UsageError("expected a prompt, got nothing")
     return asyncio.run(_task(prompt, wish, config, as_json=options.json))

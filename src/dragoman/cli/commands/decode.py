@@ -18,7 +18,7 @@ from dragoman.cli.body_input import (
     explain_protocol,
     load_tools,
     open_body,
-    read_chunks,
+    read_whole,
     render_events,
     render_result,
     write,
@@ -107,7 +107,7 @@ def decode(protocol: Protocol, options: argparse.Namespace, chunks: Iterator[byt
         return
     expectation = NOTHING_EXPECTED
     if options.request:
-        asked, expectation = read_request(b"".join(read_chunks(options.request)), protocol)
+        asked, expectation = read_request(read_whole(options.request), protocol)
         tools = (*tools, *asked)
     names = frozenset(tool.name for tool in tools) | expectation.tools
     stages = stages_for(tools, Policy(strict=options.strict), new_id=new_id, expectation=expectation)

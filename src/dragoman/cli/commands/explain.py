@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.cli.body_input import add_file, read_chunks, read_protocol, write_json
+from dragoman.cli.body_input import add_file, read_protocol, read_whole, write_json
 from dragoman.cli.logged_request import explain_logged
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
@@ -108,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     target = resolve(options.target, config)
     check_target(target.name, config)
     path = options.path or "/v1beta/models/m:generateContent"
-    body = b"".join(read_chunks(options.file))
+    body = read_whole(options.file)
     try:
         url, sent, deviations = _render(body, options.source, target, path)
     except WireError as problem:

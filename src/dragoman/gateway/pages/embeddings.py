@@ -72,13 +72,14 @@ class _Asked:
         def read(target: Target, body: bytes) -> tuple[Embedded, Usage]:
             found = embedder(target.protocol.name).parse_response(body)
             # No text is written for vectors.
-            return found, Usage(input=found.tokens, output=None if found.tokens is None else 0)
+            usage = Usage(input=found.tokens, output=None if found.tokens is None else 0)
+            if len(found.vectors) != len(request.inputs):
+                counts = f"expected {len(request.inputs)} embeddings, got {len(found.vectors)}"
+                raise Refused(Failure("wire", counts, 502, usage=usage))
+            return found, usage
 
         most = chain.targets[0].bounds.of_embeddings(len(request.inputs))
         embedded = await self._forwarder.whole(call, chain, rendered, read, most)
-        if len(embedded.vectors) != len(request.inputs):
-            counts = f"expected {len(request.inputs)} embeddings, got {len(embedded.vectors)}"
-            raise Refused(Failure("wire", counts, 502))
         call.record.usage = Usage(input=embedded.tokens)
         render = partial(self.embedder.render_response, request, embedded, _estimate(request))
         call.answer(Answer(200, await run_sized(_NUMBER * sum(map(len, embedded.vectors)), render)))

@@ -18,6 +18,7 @@ from dragoman.client.target_state import LOG
 from dragoman.codec.embeddings import too_large
 from dragoman.codec.json_fields import no_object
 from dragoman.codec.splicing import splice
+from dragoman.errors import WireError
 from dragoman.events import Failure, Finish
 from dragoman.gateway.endpoint import Call, Refused
 from dragoman.gateway.model_names import ModelNames
@@ -39,7 +40,7 @@ _DONE: Final = Finish("stop")
 T = TypeVar("T")
 #: The request for a target, in its protocol and with its name of the model.
 MakeRequest: TypeAlias = Callable[[Target], HttpRequest]
-#: What an answer's body says, and what it took.
+#: What an answer's body says, and what it took. Raises `WireError` or `Refused`: it is no such answer.
 Read: TypeAlias = Callable[[Target, bytes], tuple[T, Usage]]
 
 
@@ -75,24 +76,23 @@ class Forwarder:
         """Return what `read` makes of an answer's body, of at most so many bytes.
 
         Raises:
-            Refused: there is none, or it reports a failure.
+            Refused: there is none, it reports a failure, or `read` does not take it.
         """
 
-        async def ask(target: Target) -> bytes:
+        async def ask(target: Target) -> tuple[T, Usage]:
             http = await run_sized(weight_of(call.body), partial(make, target))
             response = await self._open(target, http, call.record.meter)
             try:
-                return await self._read(response, most)
+                body = await self._read(response, most)
             finally:
                 response.close()
+            try:
+                return await run_sized(len(body), partial(read, target, body))
+            except WireError as problem:
+                raise Refused(Failure("wire", str(problem), 502)) from None
 
         async with self._course(call, chain) as course:
-            body = await _along(course, ask)
-            try:
-                found, usage = await run_sized(len(body), partial(read, course.target, body))
-            except BaseException:
-                course.ended(_DONE, _now())
-                raise
+            found, usage = await _along(course, ask)
             course.ended(Finish("stop", usage=usage), _now())
             return found
 

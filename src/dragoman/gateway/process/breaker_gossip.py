@@ -16,9 +16,9 @@ from urllib.parse import urlsplit
 
 from dragoman.config import Config
 from dragoman.errors import DragomanError
-from dragoman.gateway.auth import is_loopback
 from dragoman.gateway.storage.breaker_board import NEWS_SECONDS, Board, Opening
 from dragoman.gateway.storage.sqlite import StoreFailed
+from dragoman.providers.address import is_loopback
 from dragoman.routing.resolve import resolve
 from dragoman.routing.target_health import HealthTable
 

@@ -17,7 +17,7 @@ from dragoman.errors import DragomanError
 from dragoman.events import Failure
 from dragoman.gateway.accounting import Ledger
 from dragoman.gateway.app import App
-from dragoman.gateway.auth import Guard, is_loopback
+from dragoman.gateway.auth import Guard
 from dragoman.gateway.messages import Limits, read_limits
 from dragoman.gateway.model_names import ModelNames
 from dragoman.gateway.pages.health import Operations, State
@@ -37,6 +37,7 @@ from dragoman.gateway.telemetry.record import Observer
 from dragoman.gateway.telemetry.siblings import Siblings
 from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.replica.age import replica_words
+from dragoman.providers.address import is_loopback
 from dragoman.providers.catalog import Model, Provider
 from dragoman.response_stages import load_stages_of_texts
 from dragoman.secret import Secret

@@ -12,8 +12,9 @@ import msgspec
 
 from dragoman.config import Config, read_secret
 from dragoman.errors import ConfigError
-from dragoman.gateway.auth import Guard, is_loopback
+from dragoman.gateway.auth import Guard
 from dragoman.ledger.keys import VirtualKey
+from dragoman.providers.address import is_loopback
 from dragoman.secret import Secret
 
 #: What a client key must have where others than this machine can try keys: 22 characters of base64 are 128 bits.

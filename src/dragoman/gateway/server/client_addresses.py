@@ -14,8 +14,9 @@ from typing import Final
 import msgspec
 
 from dragoman.events import Failure
-from dragoman.gateway.auth import is_loopback, shown_keys
+from dragoman.gateway.auth import shown_keys
 from dragoman.gateway.messages import Answer, Head
+from dragoman.providers.address import is_loopback
 
 #: Wrong keys of an address that are answered at once, and for how many seconds without one they are remembered.
 _FREE: Final = 10

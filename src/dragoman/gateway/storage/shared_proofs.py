@@ -15,12 +15,12 @@ from typing import Final, TypeAlias
 from urllib.parse import urlsplit
 
 from dragoman import _json
-from dragoman.gateway.auth import is_loopback
 from dragoman.gateway.storage.postgresql_tables import prepare_shared
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.stores.postgresql_connection import Connection
 from dragoman.proofs.proof import DAY_SECONDS, Proof
 from dragoman.proofs.store import ProofStore
+from dragoman.providers.address import is_loopback
 from dragoman.secret import Secret
 
 #: Target, protocol, endpoint, suite.

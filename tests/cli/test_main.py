@@ -33,6 +33,15 @@ def dragoman(*words: str, stdin: bytes = b"", **environ: str) -> subprocess.Comp
     )
 
 
+def test_a_closed_standard_stream_is_no_error() -> None:
+    """Each was a traceback."""
+    for words, closed, status in (("apps", ">&-", 0), ("apps", "2>&- <&-", 0), ("call ollama/m -", "<&- >&-", 2)):
+        script = f"exec '{sys.executable}' -m dragoman {words} {closed}"
+        run = subprocess.run(["sh", "-c", script], capture_output=True, check=False, timeout=60)
+        told = b"dragoman: a prompt is missing: expected text, got nothing\n" if status else b""
+        assert (run.returncode, run.stderr) == (status, told), words
+
+
 def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--help"])

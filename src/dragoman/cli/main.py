@@ -154,6 +154,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line. Return the exit status: 0 done, 1 the work failed, 2 wrong usage."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     name = words[0] if words and words[0] in COMMANDS else None
+    _open_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows no "✓" must not end the work
@@ -175,6 +176,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return complain(_explain(error))
     except DragomanError as error:
         return complain(str(error))
+
+
+def _open_closed() -> None:
+    """Open the null device for each standard stream that the caller closed, as starters of daemons do."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - open as long as the program
 
 
 def _run(name: str | None, words: list[str]) -> int:

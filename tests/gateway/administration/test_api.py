@@ -160,3 +160,30 @@ def test_an_admin_key_of_a_team_has_its_own_alone(office: Office) -> None:
     assert office.ask("POST", "/adjustments", body, key=TEAM, idempotency_key="a").status == 404
     assert [team["name"] for team in office.ask("GET", "/teams", key=READ).value["teams"]] == ["research", "web"]
     assert [team["name"] for team in office.ask("GET", "/teams", key=TEAM).value["teams"]] == ["research"]
+
+
+def test_an_admin_key_with_bounds_moves_nobody_under_another_limit(office: Office) -> None:
+    """A quota may count by a key's owner or label: what draws on another's budget, or leaves a limit, is beyond."""
+    for scope in ("owner:anna", "owner:*", "label:cost=4711", "label:stage=*"):
+        assert office.ask("PUT", "/quotas", {"scope": scope, "usd": 9, "per": "day"}).status == 201
+    lead = {"models": ["ollama/*"], "routes": ["fast"], "team": "research"}
+    made(office, name="hers", owner="anna", labels={"cost": "4711", "free": "x"}, **lead)
+    made(office, TEAM, name="mine", labels={"free": "x", "cost": "12"})
+    refused = (
+        ("POST", "/keys", {"name": "x", "owner": "anna"}),
+        ("POST", "/keys", {"name": "x", "owner": "eve"}),
+        ("POST", "/keys", {"name": "x", "labels": {"cost": "4711"}}),
+        ("POST", "/keys", {"name": "x", "labels": {"stage": "new"}}),
+        ("PATCH", "/keys/mine", {"owner": "anna"}),
+        ("PATCH", "/keys/mine", {"labels": {"cost": "4711"}}),
+        ("PATCH", "/keys/hers", {"owner": "eve"}),
+        ("PATCH", "/keys/hers", {"owner": ""}),
+        ("PATCH", "/keys/hers", {"labels": {}}),
+    )
+    for method, path, body in refused:
+        told = office.ask(method, path, body, key=TEAM)
+        assert (told.status, told.value["error"]["code"]) == (403, "beyond_bounds"), (method, path, body, told)
+    assert office.ask("PATCH", "/keys/mine", {"labels": {"free": "y"}}, key=TEAM).status == 200
+    assert office.ask("PATCH", "/keys/hers", {"labels": {"cost": "4711"}}, key=TEAM).status == 200
+    assert office.ask("POST", "/keys/hers/rotate", {}, key=TEAM).status == 200
+    assert office.ask("PATCH", "/keys/hers", {"owner": "eve", "labels": {}}).status == 200  # who has no bounds may

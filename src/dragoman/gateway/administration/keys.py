@@ -10,10 +10,12 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from dragoman import _json
+from dragoman.config import Quota
 from dragoman.gateway.administration.ledger_access import Desk, no_such, refuse_excess
 from dragoman.gateway.administration.requests import AdminRefusal, Asked, NoFields, answer
 from dragoman.gateway.messages import Answer
 from dragoman.ledger.keys import VirtualKey, check_key, new_secret
+from dragoman.ledger.limits.accounts import Scopes
 
 Place: TypeAlias = Literal["file", "ledger", "machine"]
 #: Seconds for which a secret that is rotated away may be kept: a year.
@@ -78,6 +80,7 @@ def make_key(desk: Desk, asked: Asked, new: NewKey) -> Answer:
         )
     )
     refuse_excess(asked, key)
+    _refuse_moved(asked, _limited_by(desk, asked), VirtualKey(name=key.name), key)
     _refuse_file(desk, key.name)
     secret, digest = new_secret()
     with desk.keys(asked) as book:
@@ -91,6 +94,7 @@ def change_key(desk: Desk, asked: Asked, new: KeyChange) -> Answer:
     expected = asked.head.headers.get("if-match", "*").strip()
     _, place = _one(desk, asked)
     _refuse_file(desk, asked.name)
+    quotas = _limited_by(desk, asked)
 
     def edit(key: VirtualKey) -> VirtualKey:
         if expected not in ("*", _tag(key, place)):
@@ -105,6 +109,7 @@ def change_key(desk: Desk, asked: Asked, new: KeyChange) -> Answer:
             changes["disabled"] = (key.disabled or int(time.time())) if is_disabled else None
         changed = _checked(msgspec.structs.replace(key, **changes))
         refuse_excess(asked, changed)
+        _refuse_moved(asked, quotas, key, changed)
         return changed
 
     with desk.keys(asked) as book:
@@ -169,6 +174,22 @@ def _one(desk: Desk, asked: Asked, name: str = "") -> tuple[VirtualKey, Place]:
 def _refuse_file(desk: Desk, name: str) -> None:
     if any(key.name == name for key in desk.file_keys()):
         raise AdminRefusal(409, "in_file", f"key {name} stands in the configuration's file: change it there")
+
+
+def _limited_by(desk: Desk, asked: Asked) -> list[Quota]:
+    """Return the quotas that limit a bounded granter by what a key says of itself."""
+    if not asked.granter.is_bounded:
+        return []
+    return [quota for quota in desk.all_quotas(asked) if quota.scope in ("owner", "label")]
+
+
+def _refuse_moved(asked: Asked, quotas: list[Quota], before: VirtualKey, after: VirtualKey) -> None:
+    """Check that the same ones of these quotas count for a key as before."""
+    seen = [Scopes(owner=key.owner, labels=key.labels) for key in (before, after)]
+    old, new = ({f"{quota.scope}:{value}" for quota in quotas for value in each.values(quota)} for each in seen)
+    if old != new:
+        words = "a quota counts by it, and an admin key with bounds changes no limits"
+        raise AdminRefusal(403, "beyond_bounds", f"key {after.name}: {', '.join(sorted(old ^ new))[:200]}: {words}")
 
 
 def _checked(key: VirtualKey) -> VirtualKey:

@@ -13,7 +13,7 @@ from dragoman.gateway.administration.requests import AdminRefusal, Asked
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.interfaces import Refused, StoreAway
 from dragoman.ledger.keys import KeyBook, VirtualKey
-from dragoman.ledger.limits.quotas import QuotaBook
+from dragoman.ledger.limits.quotas import QuotaBook, merged
 
 #: Seconds that a store may take to answer: of one who waits here, none of whose requests goes on meanwhile.
 PATIENCE: Final = 10.0
@@ -49,6 +49,11 @@ class Desk(msgspec.Struct, frozen=True):
         """Open the store's quotas. Raises AdminRefusal."""
         with closing(QuotaBook(self.folder, actor=actor(asked))) as book, told():
             yield book
+
+    def all_quotas(self, asked: Asked) -> tuple[Quota, ...]:
+        """Return the quotas of the file and of the store. Raises AdminRefusal."""
+        with self.quotas(asked) as book:
+            return merged(self.file_quotas(), (*book.list(), *book.of_machine()))
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from dragoman.gateway.administration.keys import seen_names
 from dragoman.gateway.administration.ledger_access import Desk, no_such, told
 from dragoman.gateway.administration.requests import AdminRefusal, Asked, NoFields, answer
 from dragoman.gateway.messages import Answer
-from dragoman.ledger.limits.quotas import merged
 from dragoman.ledger.standing import read_scope_standings, standing_fields
 
 
@@ -30,7 +29,7 @@ def list_quotas(desk: Desk, asked: Asked, _: NoFields) -> Answer:
     """List the quotas; for an admin key with a team, those of the team and of its keys."""
     names = seen_names(desk, asked) if asked.granter.team else set()
     return answer(
-        {"quotas": [_fields(desk, quota) for quota in _all(desk, asked) if _is_seen(asked, quota.place, names)]}
+        {"quotas": [_fields(desk, quota) for quota in desk.all_quotas(asked) if _is_seen(asked, quota.place, names)]}
     )
 
 
@@ -68,7 +67,7 @@ def show_balances(desk: Desk, asked: Asked, query: BalancesQuery) -> Answer:
         read_scope(scope, "scope")
         if asked.granter.team and not _is_seen(asked, scope, seen_names(desk, asked)):
             raise no_such("scope", scope)
-        quotas = _all(desk, asked)
+        quotas = desk.all_quotas(asked)
         with told():
             found = read_scope_standings(desk.folder, quotas, scope, now=time.time())
     except ConfigError as problem:
@@ -77,11 +76,6 @@ def show_balances(desk: Desk, asked: Asked, query: BalancesQuery) -> Answer:
 
 
 # ---------------------------------------------------------------- inside
-
-
-def _all(desk: Desk, asked: Asked) -> tuple[Quota, ...]:
-    with desk.quotas(asked) as book:
-        return merged(desk.file_quotas(), (*book.list(), *book.of_machine()))
 
 
 def _is_seen(asked: Asked, scope: str, names: set[str]) -> bool:

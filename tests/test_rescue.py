@@ -256,6 +256,8 @@ def written(index: int, call: str) -> list[Event]:
 SAME = ToolCall("call_1", "get_weather", '{"city":"Oslo"}')
 OTHER = ToolCall("call_2", "get_weather", '{"city": "Rome"}')
 IN_TEXT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</tool_call>'
+#: Two that are open at the same time.
+AT_ONCE = [event for pair in zip(structured(1, OTHER), structured(2, SAME), strict=True) for event in pair]
 
 
 @for_each(
@@ -267,6 +269,7 @@ IN_TEXT = '<tool_call>{"name": "get_weather", "arguments": {"city": "Oslo"}}</to
         ([structured(0, OTHER), written(1, IN_TEXT)], ["Rome", "Oslo"], 0),
         ([structured(0, SAME), written(1, IN_TEXT), written(2, IN_TEXT)], ["Oslo", "Oslo"], 1),
         ([written(0, IN_TEXT + IN_TEXT)], ["Oslo", "Oslo"], 0),
+        ([written(0, IN_TEXT), AT_ONCE], ["Oslo", "Rome"], 1),
     ],
 )
 def test_a_call_both_written_and_structured_is_one(parts: list[list[Event]], cities: list[str], written_twice: int):

@@ -13,6 +13,8 @@ from dragoman.stages.rescue import contexts
 
 #: What stands for a call in its line.
 _CALL: Final = "\ufffc"
+#: A sentence, as far as it has come: no marks of a call, nor what is left of them.
+_WORDS: Final = rare_pattern(r"[^<>{}\[\]|｜=&/_\ufffc]*+")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}+|~{3,}+)([^\n]*+)$")
 #: A run of backticks that may close inline code, and the end of its paragraph.
 _INLINE_END: Final = rare_pattern(r"`+|\n[ \t\r]*\n")
@@ -54,9 +56,9 @@ class Code:
     """Follows text as it passes."""
 
     __slots__ = (
-        "_announced", "_carry", "_closed", "_closing", "_depth", "_fence", "_inline", "_is_behind", "_is_blank",
-        "_is_block", "_is_listing", "_is_paragraph", "_is_quoted", "_is_within", "_kind", "_last", "_line", "_list",
-        "_quote", "_run", "_shown", "_shown_at", "_waiting",
+        "_announced", "_carry", "_closed", "_closing", "_depth", "_fence", "_inline", "_is_attribute", "_is_behind",
+        "_is_blank", "_is_block", "_is_listing", "_is_paragraph", "_is_quoted", "_is_within", "_kind", "_last", "_line",
+        "_list", "_quote", "_run", "_shown", "_shown_at", "_waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -75,6 +77,7 @@ class Code:
         self._is_within = False  # the line began in a context
         self._kind = ""  # what the lines before are: rows of a table, a diff
         self._quote = ""  # what closes the quotation that is open on this line
+        self._is_attribute = False  # it is typographic, and began behind an equals sign
         self._line = ""  # how the line begins
         self._closed = 0  # where the last text in quotation marks ends in it
         self._last = ""  # and its last characters
@@ -168,6 +171,10 @@ class Code:
         is_literal = _LITERAL.search(self._last) is not None or contexts.is_logged(self._line)
         return quote or (_NOTHING if is_literal else "")
 
+    def is_quoted(self) -> bool:
+        """Return whether a quotation is open that is no typographic value of an attribute, as in `<a name=“b“>`."""
+        return self.quote() != "" and not (self._quote and self._is_attribute)
+
     def is_line_start(self) -> bool:
         """Return whether only white space stands before, on this line."""
         self._read()
@@ -181,6 +188,10 @@ class Code:
     def is_behind_space(self) -> bool:
         """Return whether white space of its line, and words before that, stand right before what comes next."""
         return not self.is_line_start() and self._last[-1:] in (" ", "\t")
+
+    def is_in_words(self) -> bool:
+        """Return whether words alone stand before what comes next, on its line, and white space right before it."""
+        return self.is_behind_space() and len(self._line) < _KEPT and _WORDS.fullmatch(self._line) is not None
 
     def is_item_start(self) -> bool:
         """Return whether what comes next begins an item of a list."""
@@ -215,10 +226,12 @@ class Code:
             self._hide()
         position = 0
         self._carry = contexts.begun(text)
-        for mark in contexts.MARK.finditer(text, 0, len(text) - len(self._carry)):
+        end = len(text) - len(self._carry)
+        while (mark := contexts.MARK.search(text, position, end)) is not None:
             if mark.start() > position or mark.lastgroup != "ticks":
                 self._end_run()
-            position = mark.end()
+            # attributes of a tag that shows nothing may come later than its name
+            position = mark.end("name") if mark["name"] and not contexts.shown_by(mark["name"]) else mark.end()
             self._mark(mark, (before[-4:] + text[max(mark.start() - 4, 0) : mark.start()])[-4:])
         if position < len(text):
             self._end_run()
@@ -242,7 +255,7 @@ class Code:
         elif mark in '"“„«»' and (
             not before[-1:].isalnum() or before[-1:] >= _NO_BLANKS or _PREFIX.search(before) is not None
         ):
-            self._quote = _QUOTE_ENDS[mark]
+            self._quote, self._is_attribute = _QUOTE_ENDS[mark], before[-1:] == "=" and mark != '"'
 
     # ------------------------------------------------------------ contexts
 

@@ -30,6 +30,11 @@ _MOST_KEPT: Final = 64
 #: How the tag that begins a value is written, beside the one that ends it.
 _BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>"), (SECTION_END, SECTION))
 
+#: Why a call is refused that stands behind tags of values of its family.
+_MOVED: Final = "an argument of it, or a part of one, stands before it"
+#: Why one is refused behind the tag that begins a value, of whichever family.
+_INSIDE: Final = "it stands in an argument of another call, which cannot be read"
+
 #: The tags around thinking, each with its pair.
 THOUGHTS: Final = {tag: pair for pair in PAIRS for tag in (*pair.openers, *pair.closers)}
 
@@ -161,12 +166,19 @@ class SeenTags:
         moved: those of values since the last call.
     """
 
-    __slots__ = ("_is_shown", "_thoughts", "moved")
+    __slots__ = ("_is_in_value", "_is_shown", "_thoughts", "moved")
 
     def __init__(self) -> None:
         self.moved: set[str] = set()
+        self._is_in_value = False  # the last one began a value
         self._thoughts: set[Pair] = set()  # those whose opening tag stands in the text
         self._is_shown = False  # one that begins a value was quoted: the next one ends what it shows
+
+    def doubt(self, family: Family) -> str:
+        """Return why a call of a family that begins here is refused, or ""."""
+        if self._is_in_value:
+            return _INSIDE
+        return "" if self.moved.isdisjoint(value_tags(family)) else _MOVED
 
     def see(self, text: str, found: re.Match[str], code: Code, markers: Markers) -> str:
         """Take a tag found in a text. Return it if it tells something of the calls before it, else "".
@@ -174,7 +186,7 @@ class SeenTags:
         A quoted tag, the end of one, and one of a call whose tool was not offered tell nothing.
         """
         tag = found.group()
-        is_quoted = not code.is_line_start() and code.quote() != ""
+        is_quoted = not code.is_line_start() and code.is_quoted()
         if (pair := THOUGHTS.get(tag)) is not None:
             behind = text[found.end() :]
             is_apart = behind[:1] in (" ", "\t") and behind.lstrip(" \t")[:1] not in ("", "\r", "\n")
@@ -182,11 +194,14 @@ class SeenTags:
             is_named = is_quoted or pair in self._thoughts or tag in pair.openers or in_sentence
             self._thoughts.update([pair] if tag in pair.openers else [])
             return "" if is_named else tag
-        is_shown = is_quoted or self._is_shown or tag.endswith("</")  # which ends calls too
-        self._is_shown = is_quoted and tag not in markers.ends
-        if not is_shown:
-            self.moved.add(tag)
-        return "" if is_shown else tag
+        is_shown, is_end = is_quoted or self._is_shown, tag in markers.ends
+        self._is_shown = is_quoted and not is_end
+        if not is_shown and (is_end or not code.is_in_words()):  # a sentence names one
+            self._is_in_value = not is_end
+        if is_shown or tag.endswith("</"):  # which ends calls too
+            return ""
+        self.moved.add(tag)
+        return tag
 
 
 def _begun(opener: str, families: Sequence[Family], *, on_line: bool) -> list[tuple[Family, str]]:

@@ -111,16 +111,15 @@ class Repeats:
     """Calls of the text and structured ones, by name and arguments: one that is both counts once.
 
     Attributes:
-        held: the index of a structured call that may repeat one of the text, or -1.
+        held: the events of each structured call that may repeat one of the text, by its index.
     """
 
-    __slots__ = ("_events", "_found", "_structured", "held")
+    __slots__ = ("_found", "_structured", "held")
 
     def __init__(self) -> None:
         self._found: list[tuple[str, str]] = []
         self._structured: list[tuple[str, str]] = []
-        self._events: list[StructuredEvent] = []  # of the held call
-        self.held = -1
+        self.held: dict[int, list[StructuredEvent]] = {}  # several may be open
 
     def find(self, name: str, arguments: str) -> None:
         """Note a call of the text."""
@@ -140,16 +139,17 @@ class Repeats:
 
     def begin(self, event: ToolCallStart) -> bool:
         """Begin a structured call. Return whether it is held: it may repeat one of the text."""
-        if any(known == event.name for known, _ in self._found):
-            self.held = event.index
-        return self.held >= 0
+        is_held = any(known == event.name for known, _ in self._found)
+        if is_held:
+            self.held[event.index] = []
+        return is_held
 
     def hold(self, event: StructuredEvent) -> list[StructuredEvent] | None:
-        """Hold an event of the held call. Return what leaves at its end, nothing if it is a repeat; None before."""
-        self._events.append(event)
+        """Hold an event of a held call. Return what leaves at its end, nothing if it is a repeat; None before."""
+        self.held[event.index].append(event)
         if not isinstance(event, ToolCallEnd | ToolCallFailed):
             return None
-        held, self._events, self.held = self._events, [], -1
+        held = self.held.pop(event.index)
         is_repeat = isinstance(event, ToolCallEnd) and _is_repeated(self._found, event.call.name, event.call.arguments)
         return [] if is_repeat else held
 

@@ -24,6 +24,7 @@ from dragoman.stages.rescue.cursor import BODY, MORE, Action, Close, Cursor, Fam
 from dragoman.stages.rescue.json_calls import ARGUMENT_KEYS, NotOffered
 from dragoman.stages.rescue.markers import Markers, closings
 from dragoman.stages.rescue.quoted import Begun, closing_of, is_begun
+from dragoman.stages.rescue.typed_tags import NESTED
 
 #: What stands between calls; at the end of a text it belongs to them.
 _BETWEEN: Final = " \t\r\n,;"
@@ -57,21 +58,19 @@ Found: TypeAlias = Prose | Open | Piece | Close | Behind
 _SHORT: Final = 64
 #: Why a call is refused whose markup does not go on.
 UNREAD: Final = "its text is not of its format"
-#: Why a call is refused that stands behind tags of values of its family.
-MOVED: Final = "an argument of it, or a part of one, stands before it"
 
 
 class Place(NamedTuple):
     """Where a candidate begins.
 
     Attributes:
-        is_moved: tags of its values stand before it.
+        doubt: why a call there is refused: tags of its values stand before it, or one around it is open; or "".
         is_item: it begins an item of a list.
         has_words: something else stands before it on its line.
         in_sentence: and ends no sentence.
     """
 
-    is_moved: bool = False
+    doubt: str = ""
     is_item: bool = False
     has_words: bool = False
     in_sentence: bool = False
@@ -410,12 +409,13 @@ class Runner:
         cursor.is_broken = not end.is_whole()
         if self._is_other:
             self._say()
-            if not end.is_whole() and (self.is_torn or self._is_endless or cursor.rest().strip()):
+            is_cut = end.problem == "" and not cursor.rest().strip()
+            if not end.is_whole() and (self.is_torn or not (is_cut or end.problem == NESTED)):
                 self._lost.add(self._other.take())
             return
         cursor.mark()
-        if self._place.is_moved and end.is_whole():
-            end = Close("", MOVED)
+        if self._place.doubt and end.is_whole():
+            end = Close("", self._place.doubt)
         if end.is_whole():
             self._body = end
         else:

@@ -10,7 +10,7 @@ from dragoman.gathered import GatheredText
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, Open
-from dragoman.stages.rescue.markers import THOUGHTS, Markers, SeenTags, message_openers, value_tags
+from dragoman.stages.rescue.markers import THOUGHTS, Markers, SeenTags, message_openers
 from dragoman.stages.rescue.quoted import Cover
 from dragoman.stages.rescue.runner import Found, Place, Prose, Runner, say
 from dragoman.stages.tool_names import may_be_prefixed
@@ -330,8 +330,8 @@ class Scanner:
 
     def _start(self, family: Family, opener: str, rest: str) -> None:
         is_item = self._code.is_item_start()
-        is_moved, word = not self._seen.moved.isdisjoint(value_tags(family)), self._code.last_word()
-        place = Place(is_moved, is_item, word != "", word != "" and word[-1] not in _SENTENCE_ENDS)
+        word = self._code.last_word()
+        place = Place(self._seen.doubt(family), is_item, word != "", word != "" and word[-1] not in _SENTENCE_ENDS)
         self._race.append(Runner(family, opener, Cursor(rest), self._named, self._markers, place))
 
     def _run(self, out: list[Found], *, is_end: bool = False) -> str:

@@ -356,12 +356,12 @@ class Rescue:
 
     def _structured_event(self, event: StructuredEvent) -> None:
         """Take a structured call: one that a call in the text said already counts once."""
-        if isinstance(event, ToolCallStart) and self._repeats.held < 0:
+        if isinstance(event, ToolCallStart):
             if self._ended.holds(event.name):
                 self._close_calls(self._ended.take())
             if self._repeats.begin(event):
                 self.handles = EVERY_KIND
-        if event.index != self._repeats.held:
+        if event.index not in self._repeats.held:
             self._pass(event)
             return
         left = self._repeats.hold(event)

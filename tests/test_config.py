@@ -205,6 +205,10 @@ def test_no_secret_shows_in_the_repr(tmp_path: Path) -> None:
         ),
         ("[routes.'a/b']\ntargets = ['ollama/x']\n", 'routes."a/b": expected a name without'),
         ("[prices.'ollama/x']\ninput = 1\n", 'prices."ollama/x".output: missing'),
+        (
+            "[prices.'ollama/*']\ninput = 1\noutput = 1\n",
+            'prices."ollama/*": expected one provider/model, got a pattern',
+        ),
         ("[prices.'ollama/x']\ninput = -1\noutput = 1\n", 'prices."ollama/x".input: expected US dollars'),
         ("[prices.'ollama/x']\ninput = 1\noutput = '1e999999999'\n", 'prices."ollama/x".output: expected US dollars'),
         ("[server]\naddress = '4141'\n", "server.address: expected HOST:PORT, got '4141'"),

@@ -382,6 +382,8 @@ def _model(name: str, table: Mapping[str, Any], catalog: Catalog) -> ModelConfig
 def _price(name: str, table: Mapping[str, Any], catalog: Catalog) -> Price:
     where = f"prices.{dotted(name)}"
     _check_target(name, where, catalog)
+    if "*" in name:
+        raise ConfigError(f"{where}: expected one provider/model, got a pattern, which only [models] takes")
     price = as_struct(table, Price, where)
     for field in Price.__struct_fields__:
         value = getattr(price, field)

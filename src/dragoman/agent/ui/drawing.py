@@ -199,7 +199,8 @@ class Screen:
                 self._show_ended()
             case Shortened(messages, before, after, summary, by_model):
                 who = "by the model" if by_model else "without the model"
-                head = f"{messages} messages are summarised from here, {who}: {before:,} → {after:,} tokens"
+                counted = "1 message is" if messages == 1 else f"{messages} messages are"
+                head = f"{counted} summarised, {who}: {before:,} → {after:,} tokens"
                 self._print(Group(Text(head, "yellow"), Text(_clip(plain_text(summary), 12), "dim")))
                 self._print(Text("/compact undo sends all of it again", "dim"))
             case Failed(failure):

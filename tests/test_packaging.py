@@ -287,5 +287,7 @@ def test_the_bill_of_materials_is_the_lock() -> None:
     bill = package.bill_of_materials()
     listed = {each["name"]: each["version"] for each in bill["components"]}  # type: ignore[attr-defined]
     assert listed == locked_versions(PROJECT / "requirements" / "runtime.txt")
+    named = {each["purl"] for each in bill["components"]}  # type: ignore[attr-defined]
+    assert named == {f"pkg:pypi/{name}@{version}" for name, version in listed.items()}
     hashes = [each["externalReferences"][0]["hashes"] for each in bill["components"]]  # type: ignore[attr-defined]
     assert all(hashes) and bill == package.bill_of_materials()

@@ -56,9 +56,10 @@ class AtTerminal:
         return self.screen
 
     def end(self) -> int:
-        """Ctrl-C; gives the exit status."""
+        """Ctrl-C; gives the exit status. The last line says that it has ended."""
         self.process.send_signal(signal.SIGINT)
         try:
+            self.read_until("the gateway has ended\n")
             return self.process.wait(20)
         finally:
             os.close(self._ours)

@@ -68,6 +68,12 @@ def test_totals_are_sums_of_requests_alone() -> None:
     )
 
 
+def test_a_small_cost_has_no_exponent() -> None:
+    costs = ((2.7e-05, "$0.000027"), (1e-09, "$0.000000001"), (12.5, "$12.5"), ("0.0012", "$0.0012"), (3, "$3"))
+    for cost, shown in costs:
+        assert f"  {shown}  " in render_line({**ENTRY, "cost_usd": cost}, PLAIN)
+
+
 def test_a_line_cannot_steer_the_terminal() -> None:
     hostile = "evil\x1b[2J\x1b]52;c;aGk=\x07\nsecond line\r"
     for paint in (PLAIN, Paint(colourful=True)):

@@ -30,6 +30,11 @@ def _word(value: Json) -> str:
     return clip(str(value or ""), _LONGEST)
 
 
+def _plain_number(value: Json) -> str:
+    """Return a number without an exponent, to nano-dollars."""
+    return f"{value:.9f}".rstrip("0").rstrip(".") if isinstance(value, float) else _word(value)
+
+
 def _request(entry: Mapping[str, Json], paint: Paint) -> str:
     outcome = _word(entry.get("outcome"))
     asked = entry.get("target") or entry.get("page") or "-"
@@ -42,7 +47,7 @@ def _request(entry: Mapping[str, Json], paint: Paint) -> str:
     if isinstance(usage, dict):
         parts.append(f"{usage.get('input', '?')} in {usage.get('output', '?')} out")
     if entry.get("cost_usd"):
-        parts.append(f"${_word(entry['cost_usd'])}")
+        parts.append(f"${_plain_number(entry['cost_usd'])}")
     parts.append(_times(entry))
     attempts = entry.get("attempts")
     if isinstance(attempts, list) and len(attempts) > 1:

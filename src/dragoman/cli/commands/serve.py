@@ -109,6 +109,8 @@ def run(options: argparse.Namespace) -> int:
             allow_open=options.allow_open,
         )
     )
+    if is_watched:
+        hint("the gateway has ended\n")
     return DONE
 
 

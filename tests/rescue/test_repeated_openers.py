@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import statistics
 import time
 
@@ -10,10 +11,11 @@ import pytest
 
 from dragoman.events import Event, Finish, Start, TextDelta, TextEnd, TextStart, fold
 from dragoman.stages.rescue import scan
+from dragoman.stages.rescue.contexts import open_text
 from dragoman.stages.rescue.families import FAMILIES
 from dragoman.stages.rescue.stage import Rescue
 from for_each import for_each
-from growth import MOST_EXPONENT, exponent, steps_of
+from growth import MOST_EXPONENT, calls_made, exponent, steps_of
 from places import TOOLS, counter, pieces
 from profiles import IS_SOAK
 
@@ -31,6 +33,9 @@ MOST_SECONDS = 1e-3
 #: What an opener may cost in deltas: so many times the median of all.
 MOST_TIMES = 3
 _CALL = '<tool_call>{"name": "write_file", "arguments": {"path": "a", "content": "b"}}</tool_call>'
+
+#: What a line of code has.
+PIECES = ["'", '"', "`", "```", "f", "rb", "-e", "a ", "=", "(", "[ ", "\\", "\\'", ",", ": ", "x", "0x", "print(", "é"]
 
 
 def read(text: str, size: int) -> list[Event]:
@@ -62,6 +67,23 @@ def test_quotation_marks_before_openers_are_read_once():
     read("''</think>)", 49)  # caches fill
     plain, quoted = (steps_of(lambda text=text: read(text * 250 + "</think>)" * 50, 49)) for text in ("aa", "''"))
     assert quoted <= 2 * plain
+
+
+def test_words_behind_a_head_cost_no_more_than_a_search():
+    """Each of their 400 characters was asked for each mark that closes an argument."""
+    text = '<invoke name="f">a' * 40
+    assert calls_made(lambda: read(f"<function_calls>{text}", 48)) < 500 * 40
+
+
+def test_marks_of_a_line_are_looked_for_from_where_the_last_look_ended():
+    chance = random.Random(1)
+    for _ in range(2000):
+        line = "".join(chance.choices(PIECES, k=chance.randrange(1, 14)))
+        place: list[int] = []
+        for end in sorted({*chance.choices(range(1, len(line) + 1), k=5), len(line)}):
+            mark, *place = open_text(line[:end], *place)
+            assert (mark, place[0]) == open_text(line[:end])[:2], line
+    assert open_text("'0" * 500)[2] > 990
 
 
 @for_each("size", [1, *([7] if IS_SOAK else []), 48, 1 << 30])

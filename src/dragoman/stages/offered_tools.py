@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -21,6 +21,10 @@ from dragoman.types import Tool
 _NAME: Final = re.compile(r"[^\W\d][\w.:/$@-]{0,127}")
 #: The same at the beginning of a message, where a word of many languages would be one, perhaps with a blank behind it.
 _FIRST_NAME: Final = re.compile(r"[A-Za-z_][\w.:/$@-]{0,127} ?", re.ASCII)
+#: What `read_object` returns.
+Read: TypeAlias = tuple[dict[str, Json] | None, bool]
+#: Arguments that are remembered have at most so many characters.
+_SHORT: Final = 2048
 #: What its arguments may be.
 _ANYTHING: Final = ToolSchema({})
 
@@ -38,12 +42,13 @@ class Tools(msgspec.Struct, eq=False):
     _by_name: dict[str, Tool] | None = None  # most answers hold no call in their text
     reads_others: bool = False
     lacks_one: bool = False
+    _last: list[tuple[str, str, Read]] = []  # the arguments that were read last: several ask for those of a call
 
     __repr__ = name_alone
 
     def for_candidate(self, *, reads_others: bool) -> Tools:
         """Return the same tools for the families that read one candidate."""
-        return Tools(self._tools, self._schemas, self._functions(), reads_others)
+        return Tools(self._tools, self._schemas, self._functions(), reads_others, _last=self._last)
 
     def _functions(self) -> dict[str, Tool]:
         if self._by_name is None:
@@ -102,4 +107,12 @@ class Tools(msgspec.Struct, eq=False):
 
     def read(self, name: str, arguments: str) -> dict[str, Json] | None:
         """Return argument text of a tool, repaired and coerced, or None if it is no object."""
-        return read_object(self.schema(name), arguments)[0]
+        return self.read_object(name, arguments)[0]
+
+    def read_object(self, name: str, arguments: str) -> Read:
+        """Return the same, and whether a comma was missing in it."""
+        if self._last and self._last[0][:2] == (name, arguments):
+            return self._last[0][2]
+        read = read_object(self.schema(name), arguments)
+        self._last[:] = [(name, arguments, read)] if len(arguments) <= _SHORT else []
+        return read

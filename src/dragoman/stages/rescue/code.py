@@ -79,7 +79,7 @@ class Code:
         self._quote = ""  # what closes the quotation that is open on this line
         self._is_attribute = False  # it is typographic, and began behind an equals sign
         self._line = ""  # how the line begins
-        self._closed = 0  # where the last text in quotation marks ends in it
+        self._closed = [0, 0]  # where the last text in quotation marks ends in it, and where to look for the next one
         self._last = ""  # and its last characters
         self._carry = ""  # the beginning of a tag, perhaps
         self._is_blank = True  # only white space on the line so far
@@ -165,7 +165,7 @@ class Code:
         behind = _QUOTED.search(self._last)
         quote = self._quote or (_QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
         if not quote and "'" in self._line:
-            mark, self._closed = contexts.open_text(self._line, self._closed)
+            mark, *self._closed = contexts.open_text(self._line, *self._closed)
             if mark == "'":
                 return mark
         is_literal = _LITERAL.search(self._last) is not None or contexts.is_logged(self._line)
@@ -398,7 +398,7 @@ class Code:
                 self._hide()
         else:
             self._end_prose_line()
-        self._line, self._closed, self._last, self._carry, self._quote, self._is_blank = "", 0, "", "", "", True
+        self._line, self._closed, self._last, self._carry, self._quote, self._is_blank = "", [0, 0], "", "", "", True
         self._is_within = bool(self._shown)
 
     def _end_context_line(self) -> None:

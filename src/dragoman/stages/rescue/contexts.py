@@ -249,6 +249,8 @@ _QUOTES: Final = ('"""', "'''")
 _SPAN: Final = rare_pattern(
     r"(?<!\w)(?:[frbu]{1,2}|-\w)?(?P<mark>[\"']|`+)(?:(?!(?P=mark))[^\\]|\\.)*+(?P<end>(?P=mark)?)"
 )
+#: Characters of a text that stand before its mark.
+_LONGEST_PREFIX: Final = 2
 #: What stands before a text of code: it is assigned, given to a function, or one of a list.
 _BEFORE_TEXT: Final = rare_pattern(r"(?:(?:[\w(\[]|=\s?)\(|[=\[{])\s{0,2}$")
 _DIFF_HEAD: Final = rare_pattern(r"@@ |diff --git |\+\+\+ |--- [^|\s]|index [0-9a-f]{4}")
@@ -295,18 +297,19 @@ def block_end(line: str, *, is_listing: bool, is_paragraph: bool) -> str:
     return here[2] if here is not None else ".fi" if line.rstrip() == ".nf" else ""
 
 
-def open_text(line: str, last: int = 0) -> tuple[str, int]:
+def open_text(line: str, last: int = 0, start: int = 0) -> tuple[str, int, int]:
     """Return the quotation mark of a text of code that is open at the end of a line, as far as it has come, or "".
 
-    `last`: where the last text ends that is closed on the line, as it was returned for less of the line.
+    `last`: where the last text ends that is closed on the line; `start`: where to look on. Both are returned too, for
+    more of the line.
     """
-    for span in _SPAN.finditer(line, last):
+    for span in _SPAN.finditer(line, max(last, start)):
         start, is_next = span.start(), last > 0 and line[last : span.start()].strip() in (",", ":")
         if not span["end"]:
             is_code = is_next or _BEFORE_TEXT.search(line, max(start - 6, last), start) is not None
-            return (span["mark"] if is_code else ""), last
+            return (span["mark"] if is_code else ""), last, start
         last = span.end()
-    return "", last
+    return "", last, max(len(line) - _LONGEST_PREFIX, 0)
 
 
 def begins_comment(line: str) -> bool:

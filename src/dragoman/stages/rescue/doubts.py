@@ -52,7 +52,7 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
         return IS_CALL
     written = call.text.raw() if arguments is None else arguments  # a defect is mended later on
     schema = tools.schema(call.name)
-    value, is_joined = read_object(schema, written)
+    value, is_joined = tools.read_object(call.name, written)
     if value is None:
         return ""
     if is_template(value, schema):

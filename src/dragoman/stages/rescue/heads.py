@@ -7,7 +7,7 @@ so that what follows is no part of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from dragoman.codec.patterns import rare_pattern
@@ -147,12 +147,19 @@ def words_before(
         rest = cursor.rest()[:_MOST_WORDS]
         places = [(rest.find(one), one in openers) for one in (*openers, *ends, "{") if one in rest]
         place, is_argument = min(places, default=(0, True))
-        closed = [at + len(one) for one in closers for at in range(place, len(rest)) if rest.startswith(one, at)]
+        closed = (at for one in closers for at in _behind(one, rest, place))
         is_closed = bool(places) and any(rest[at:].lstrip().startswith((*openers, *ends)) for at in closed)
         if is_closed or not is_argument or cursor.ended or len(rest) == _MOST_WORDS:
             return is_closed and is_argument
         yield MORE
     return False
+
+
+def _behind(mark: str, text: str, start: int) -> Iterator[int]:
+    """Yield the places right behind each mark from a place on."""
+    while (at := text.find(mark, start)) >= 0:
+        yield at + len(mark)
+        start = at + 1
 
 
 def first_told(head: str, is_known: Callable[[str], object] = lambda _: False) -> tuple[str, dict[str, str]]:

@@ -43,13 +43,11 @@ def closing_of(opener: str) -> str:
 
 def first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
     """Return the longest literal that begins a text, or "", and whether more text cannot change it."""
-    found, is_sure = "", True
+    found, size = max(filter(text.startswith, literals), key=len) if text.startswith(literals) else "", len(text)
     for literal in literals:
-        if text.startswith(literal):
-            found = literal if len(literal) > len(found) else found
-        elif literal.startswith(text):
-            is_sure = False
-    return found, is_sure
+        if len(literal) > size and literal.startswith(text):
+            return found, False
+    return found, True
 
 
 _MOST_HEAD: Final = 256

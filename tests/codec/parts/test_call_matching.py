@@ -447,6 +447,13 @@ def test_another_name_while_the_arguments_are_open_is_another_call() -> None:
     assert reply.stop_reason == "tool_use"
 
 
+def test_two_names_under_one_id_are_two_calls() -> None:
+    for second in (0, 1):
+        reply = fold(decode([stream([piece(0, "a", "ping", "{}")], [piece(second, "a", "terminal", PARIS)])]))
+        assert [(call.name, call.arguments) for call in reply.tool_calls] == [("ping", "{}"), ("terminal", PARIS)]
+        assert reply.tool_calls[0].id == "a" != reply.tool_calls[1].id
+
+
 def test_a_call_without_a_name_fails_and_its_sibling_does_not() -> None:
     reply = fold(decode([stream([piece(0, "a", arguments=PARIS)], [piece(1, "b", "ping", "{}")])]))
     assert calls_of(reply) == [("b", "ping", {})]

@@ -51,7 +51,7 @@ MADE = {
     "stages/rescue/quoted.py ends": "a fixed text, or two line ends with blanks between",
     "stages/argument_repair/string_text.py run": "judged below for every quote",
     "stages/argument_repair/string_text.py mending": "judged below for every quote",
-    "stages/thinking/tags.py self.search": "fixed texts side by side",
+    "stages/thinking/tags.py self.pattern": "fixed texts side by side",
     "stages/thinking/tags.py self._begun": "beginnings of fixed texts, at the end of a text",
     "validate/grade.py f'(?<!\\\\w){re.escape(word)}(?!\\\\w)'": "a fixed text",
 }

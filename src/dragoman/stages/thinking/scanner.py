@@ -105,7 +105,7 @@ class ThinkingScanner:
 
     def may_go_on(self) -> bool:
         """Return whether closing tags of thinking end the text: if more follows, it was thinking."""
-        found = self._closers.search(self._hold) if self.mode == "text" and self._watch is not None else None
+        found = self._closers.pattern.search(self._hold) if self.mode == "text" and self._watch is not None else None
         return found is not None and found.group() not in EMPTY and self._is_residue(self._hold, found.group())
 
     def end(self, *, is_last: bool = True) -> list[Found]:
@@ -117,7 +117,7 @@ class ThinkingScanner:
             out += self.feed("")
         rest, self._hold = self._hold, ""
         if self.mode == "text" and self._watch is not None and rest and not self._watch.is_quoted():
-            closed = self._closers.search(rest)
+            closed = self._closers.pattern.search(rest)
             closer = "" if closed is None else closed.group()
             if closer and self._watch.is_alone(EMPTY.get(closer, closer), "\n", self._pairs):  # its line ends with it
                 if (is_last or closer in EMPTY) and self._is_residue(rest, closer):
@@ -135,7 +135,7 @@ class ThinkingScanner:
 
     def _is_residue(self, text: str, closer: str) -> bool:
         """Return whether closing tags alone may end a message that has told its thinking: they show nothing."""
-        while (found := self._closers.search(text)) and not text[: found.start()].strip():
+        while (found := self._closers.pattern.search(text)) and not text[: found.start()].strip():
             text = text[found.end() :]
         return (self.has_markup or self._has_thought or closer in EMPTY) and not text.strip()
 
@@ -147,7 +147,7 @@ class ThinkingScanner:
             self._space.add(text[: len(text) - len(bare)])
         if not bare:
             return ""
-        found = self._start.search(bare)
+        found = self._start.pattern.search(bare)
         if self._start.half(bare) == len(bare):
             self._hold = bare
             return ""
@@ -200,7 +200,7 @@ class ThinkingScanner:
                 self.has_markup = True
                 self._enter(self._known[opener])
                 return text[len(opener) :]
-        found = self._inside.search(text)
+        found = self._inside.pattern.search(text)
         if found is not None:
             self._think(text[: found.start()].rstrip(), out)
             out.append(("end", ""))
@@ -257,7 +257,7 @@ class ThinkingScanner:
             return self._read_final(text, out)
         while True:
             watch = self._watch
-            found = self._closers.search(text) if watch is not None else None
+            found = self._closers.pattern.search(text) if watch is not None else None
             if watch is None or found is None:
                 size = len(text) - self._closers.half(text) if watch is not None else len(text)
                 self._hold = text[size:]
@@ -281,7 +281,7 @@ class ThinkingScanner:
             text = text[len(closer) :]
 
     def _read_final(self, text: str, out: list[Found]) -> str:
-        found = self._inside.search(text)
+        found = self._inside.pattern.search(text)
         if found is not None:
             self._pass(text[: found.start()], out)
             if found.group() in SHOWN_ENDS:

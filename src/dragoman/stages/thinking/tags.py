@@ -107,11 +107,11 @@ def _beginning(mark: str, literals: Iterable[str]) -> str:
 class Marks:
     """Literals to find in text that comes in pieces."""
 
-    __slots__ = ("_begun", "_longest", "_marks", "_partial", "search")
+    __slots__ = ("_begun", "_longest", "_marks", "_partial", "pattern")
 
     def __init__(self, literals: Iterable[str]) -> None:
         ordered = sorted(literals, key=len, reverse=True)
-        self.search = re.compile("|".join(map(re.escape, ordered))).search
+        self.pattern = rare_pattern("|".join(map(re.escape, ordered)))
         self._marks = sorted({literal[0] for literal in ordered})
         # Every alternative begins with a letter of its own: so the search skips all others at once.
         self._begun = re.compile("|".join(_beginning(mark, ordered) for mark in self._marks)).search

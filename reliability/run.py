@@ -73,6 +73,25 @@ SECURITY: Final = {
     "S19": "s19_many_members",
     "S25": "s25_headers",
 }
+#: What is measured with another row, by which one it is picked.
+WITH: Final = {
+    "C1": ("H4", "H6"),
+    "C2": ("H4", "H6"),
+    "H5": ("H4",),
+    "H7": ("H6",),
+    "M6": ("H4",),
+    "R11": ("R10",),
+    "L1": ("R25",),
+    "L7": ("R26",),
+    "L8": ("R31", "R36"),
+    "L9": ("R34",),
+    "L12": ("R33",),
+    "L16": ("R35",),
+    "S10": ("S9",),
+    "S12": ("S11",),
+    "S20": ("S16", "S16c"),
+    "S21": ("S16",),
+}
 
 
 def main() -> int:
@@ -83,7 +102,8 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", default=bool(os.environ.get("QUICK")), help="fewer tries")
     options = parser.parse_args()
     rows = RELIABILITY if options.group == "reliability" else SECURITY
-    wanted = [name.strip() for name in options.rows.split(",") if name.strip()] or list(rows)
+    named = [name.strip() for name in options.rows.split(",") if name.strip()]
+    wanted = list(dict.fromkeys(row for name in named for row in WITH.get(name, (name,)))) or list(rows)
     unknown = [name for name in wanted if name not in rows]
     if unknown:
         parser.error(f"no such row: {', '.join(unknown)}; there are {', '.join(rows)}")

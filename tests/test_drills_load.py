@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 
 import reliability
-from reliability.run import RELIABILITY, SECURITY
+from reliability.run import RELIABILITY, SECURITY, WITH
 
 
 def test_every_name_that_a_drill_imports_is_there() -> None:
@@ -20,3 +21,14 @@ def test_every_name_that_a_drill_imports_is_there() -> None:
                 missing += [f"{module}: {each.name}" for each in node.names if not hasattr(found, each.name)
                             and importlib.util.find_spec(f"{node.module}.{each.name}") is None]  # fmt: skip
     assert len(modules) > 40 and not missing
+
+
+def test_each_row_that_the_page_names_can_be_picked() -> None:
+    rows = RELIABILITY | SECURITY
+    page = (reliability.PROJECT / "docs/explanation/reliability.md").read_text("utf-8")
+    named = set(re.findall(r"\b[RSHCLM]\d+\b", page))
+    assert len(named) > 40 and {name for name in named if name not in rows and name not in WITH} == set()
+    measured = {
+        row: (reliability.PROJECT / "reliability" / f"{module}.py").read_text("utf-8") for row, module in rows.items()
+    }
+    assert [name for name, others in WITH.items() if not all(f'"{name}"' in measured[other] for other in others)] == []

@@ -44,9 +44,13 @@ class Many(NamedTuple):
 
     def text(self, count: int) -> str:
         """The body with so many members."""
-        units = ",".join(self.unit.replace("%d", str(number)) for number in range(count))
-        whole = f"{{{units}}}" if self.is_object else f"[{units}]"
-        return json.dumps(self.body).replace(f'"{_MARK}"', whole)
+        return self.fill(json.dumps(self.body), count)
+
+    def fill(self, body: str, count: int) -> str:
+        """What is written of a body, with so many members in their place."""
+        pieces = self.unit.split("%d")
+        units = ",".join([str(number).join(pieces) for number in range(count)] if len(pieces) > 1 else pieces * count)
+        return body.replace(f'"{_MARK}"', f"{{{units}}}" if self.is_object else f"[{units}]")
 
 
 def _put(value: Any, path: Path, new: Any) -> Any:
@@ -121,5 +125,5 @@ def streams(protocol: str) -> Iterator[Many]:
 
 def stream_of(many: Many, protocol: str, count: int) -> bytes:
     """A stream with so many members."""
-    events = [json.loads(many._replace(body=event).text(count)) for event in many.body]
-    return vendor_streams.stream(events, protocol)
+    events = [json.loads(many._replace(body=_MARK).text(count)) if event == _MARK else event for event in many.body]
+    return many.fill(vendor_streams.stream(events, protocol).decode(), count).encode()

@@ -34,7 +34,7 @@ _ELSEWHERE: Final = rare_pattern(
 )
 #: How each of both begins: most requests have none of them, so one look takes the place of two.
 _SPECIAL: Final = re.compile(
-    rb'"(?:file|i(?:mage|nput_|nline)|conversation"|cached|document"|video|previous_response_id"|prompt")'
+    rb'"(?:file|i(?:mage|n(?:put_|line))|c(?:onversation"|ached)|document"|video|pr(?:evious_response_id"|ompt"))'
 )
 #: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
 _WIDEST: Final = 2_097_152

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, Final, TypeVar, final
+from operator import attrgetter
+from typing import Any, Final, TypeAlias, TypeVar, final
 
-from dragoman.ledger.journal.records import Intent, Row, Settlement
+from dragoman.ledger.journal.records import Row, Settlement
 from dragoman.ledger.stores.inserting import Batch, total
 from dragoman.ledger.stores.schema import ADDED, CHARGED, GROUPS, SUMS
 
 #: Rows from which on that is cheaper.
 MANY: Final = 16
 _HOUR: Final = 3_600_000_000
+#: What is added up of an attempt.
+_FIGURES: Final = ("nano", "input", "output", "cache_read", "cache_write", "reasoning", "charged_tokens")
+_figures: Final = attrgetter(*_FIGURES)
+_Kind: TypeAlias = tuple[tuple[object, ...], tuple[int, ...], str]
 _ADD: Final = f"INSERT INTO usage_hour VALUES({','.join('?' * len((*GROUPS, *SUMS)))}) {ADDED}"
 _CHARGE: Final = f"INSERT INTO spend VALUES(?,?,?,?) {CHARGED}"
 #: A file that an earlier dragoman made keeps its triggers, which move the sums whatever `summing` says.
@@ -35,6 +40,7 @@ def begin_summing(connection: sqlite3.Connection) -> None:
 
 def end_summing(connection: sqlite3.Connection, sums: Sums) -> None:
     """Update the sums by rows that all became final, or open, since `begin_summing`."""
+    sums.finish()
     connection.executemany(_ADD, [(*group, *each) for group, each in sums.used.items()])
     connection.executemany(_CHARGE, [(*who, *each) for who, each in sums.charged.items()])
     connection.execute("DELETE FROM summing")
@@ -49,44 +55,52 @@ class Sums:
         charged: nano-dollars and tokens, by account and holder.
     """
 
-    __slots__ = ("charged", "used")
+    __slots__ = ("_kinds", "charged", "used")
 
     def __init__(self) -> None:
         self.used: dict[tuple[object, ...], Sequence[int]] = {}
         self.charged: dict[tuple[int, str], Sequence[int]] = {}
+        self._kinds: dict[_Kind, list[Settlement]] = {}  # of batches that have several
 
     def add(self, batch: Batch) -> None:
         """Add what the final rows of a batch used and are charged."""
-        started = batch.column("started")
+        started, first = batch.column("started"), batch.rows[0]
         if batch.is_one_kind and _hour(min(started)) == _hour(max(started)):
-            self._add_kind(batch)
+            if first.settlement is not None:
+                self._add_kind(_kind(first, first.settlement), [batch.column(name) for name in _FIGURES])
             return
-        kinds: dict[tuple[object, ...], list[Row]] = {}
+        kinds = self._kinds
         for row in batch.rows:
-            if row.settlement is not None:
-                kind = (*_group(row.intent, row.settlement), row.intent.accounts, row.holder)
-                kinds.setdefault(kind, []).append(row)
-        for rows in kinds.values():
-            self._add_kind(Batch(rows))
+            end = row.settlement
+            if end is not None:
+                kind = _kind(row, end)
+                if kind in kinds:
+                    kinds[kind].append(end)
+                else:
+                    kinds[kind] = [end]
 
-    def _add_kind(self, batch: Batch) -> None:
-        """Add rows that have one group, and the same accounts and holder. Each column is added at once."""
-        first = batch.rows[0]
-        if first.settlement is None:
-            return
-        nano, input, output = batch.column("nano"), _sum(batch.column("input")), _sum(batch.column("output"))
+    def finish(self) -> None:
+        """Add what came in batches of several kinds: a kind's rows of all of them together."""
+        for kind, ends in self._kinds.items():
+            self._add_kind(kind, [*zip(*map(_figures, ends), strict=True)])
+        self._kinds = {}
+
+    def _add_kind(self, kind: _Kind, figures: Sequence[Sequence[Any]]) -> None:
+        """Add rows that have one group, and the same accounts and holder. Each of `_FIGURES` is added at once."""
+        group, accounts, holder = kind
+        nano, inputs, outputs, *others, charged = figures
         cost, unpriced = total(nano), 0
         if cost is None:
             cost, unpriced = _sum(nano), sum([each is None for each in nano])
-        others = [_sum(batch.column(name)) for name in ("cache_read", "cache_write", "reasoning")]
-        _add(self.used, _group(first.intent, first.settlement), (cost, unpriced, input, output, *others, len(nano)))
-        if first.intent.accounts:
+        input, output = _sum(inputs), _sum(outputs)
+        _add(self.used, group, (cost, unpriced, input, output, *map(_sum, others), len(nano)))
+        if accounts:
             tokens = input + output
-            charged = batch.column("charged_tokens")
             if charged.count(None) < len(charged):
-                tokens = sum([row.settlement.tokens for row in batch.rows if row.settlement is not None])
-            for account in first.intent.accounts:
-                _add(self.charged, (account, first.holder), (cost, tokens))
+                each = zip(inputs, outputs, charged, strict=True)
+                tokens = sum([(i or 0) + (o or 0) if told is None else told for i, o, told in each])
+            for account in accounts:
+                _add(self.charged, (account, holder), (cost, tokens))
 
 
 _Key = TypeVar("_Key")
@@ -107,6 +121,8 @@ def _hour(started: int) -> int:
     return started // _HOUR if started >= 0 else -(-started // _HOUR)  # as SQL divides
 
 
-def _group(intent: Intent, end: Settlement) -> tuple[object, ...]:
-    """Return what an attempt's sums are kept by, in the order of `GROUPS`."""
-    return _hour(intent.started), intent.key, intent.owner, intent.team, intent.route, intent.target, end.state
+def _kind(row: Row, end: Settlement) -> _Kind:
+    """Return what an attempt's sums are kept by, in the order of `GROUPS`; its accounts, and its holder."""
+    intent = row.intent
+    group = (_hour(intent.started), intent.key, intent.owner, intent.team, intent.route, intent.target, end.state)
+    return group, intent.accounts, row.holder

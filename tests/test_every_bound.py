@@ -59,6 +59,7 @@ REASONS: Final = {
     "stages/argument_repair/near_json.py _MOST_INNER": _FORM,
     "stages/rescue/families/gemma.py _DEEPEST": _FORM,
     "stages/rescue/python_calls.py _DEEPEST": _FORM,
+    "types.py _LARGEST_FILE": _FILE,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman.cli.commands.explain import fates_of
+from dragoman.cli.logged_request import lines_of
 from dragoman.cli.main import main
 from dragoman.events import Deviation
 from growth import MOST_EXPONENT, exponent
@@ -284,3 +286,14 @@ def test_the_work_grows_with_values_and_names(made: Any) -> None:
 
     assert exponent(run, 50) <= MOST_EXPONENT
     assert sum(len(fate.field) + sum(map(len, fate.paths)) for fate in run(400)) < 400 * 150  # type: ignore[attr-defined]
+
+
+def test_a_line_that_is_too_long_is_never_held_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dragoman.cli.logged_request._LONGEST", 8)
+    for text, lines in (
+        (b"a\n" + b"x" * 20 + b"\nb", [b"a\n", b"b"]),
+        (b"1234567\n12345678\nb\n", [b"1234567\n", b"b\n"]),
+        (b"x" * 8 + b"hidden\n", []),
+        (b"", []),
+    ):
+        assert list(lines_of(io.BytesIO(text))) == lines

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from dragoman import _json
 from dragoman._json import Json
@@ -32,10 +32,10 @@ def explain_logged(id: str, log: str, *, as_json: bool) -> int:
             f"server.log is {log!r}: name the file that holds the gateway's lines with --log, or - for standard input"
         )
     if log == "-":
-        entry = find_request(id, sys.stdin.buffer)
+        entry = find_request(id, lines_of(sys.stdin.buffer))
     else:
-        with reading(clip(log, 200), "--log"), Path(log).open("rb") as lines:
-            entry = find_request(id, lines)
+        with reading(clip(log, 200), "--log"), Path(log).open("rb") as file:
+            entry = find_request(id, lines_of(file))
     if entry is None:
         raise UsageError(f"no request with the id {clip(id, 60)!r} stands in {clip(log, 200)}")
     if as_json:
@@ -43,6 +43,16 @@ def explain_logged(id: str, log: str, *, as_json: bool) -> int:
     else:
         say(_told(entry))
     return DONE
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a log without those that are too long, which are never held whole."""
+    is_rest = False
+    while piece := file.readline(_LONGEST):
+        is_ended = piece.endswith(b"\n")
+        if not is_rest and (is_ended or len(piece) < _LONGEST):
+            yield piece
+        is_rest = not is_ended
 
 
 def find_request(id: str, lines: Iterable[bytes]) -> Mapping[str, Json] | None:
@@ -53,7 +63,7 @@ def find_request(id: str, lines: Iterable[bytes]) -> Mapping[str, Json] | None:
     found: Mapping[str, Json] | None = None
     sought = id.encode("utf-8", "replace")  # an argument may be no UTF-8
     for line in lines:
-        if sought not in line or len(line) > _LONGEST:
+        if sought not in line:
             continue
         entry = _json.decode(line)
         if not isinstance(entry, dict) or entry.get("kind") != "request":

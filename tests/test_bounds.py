@@ -11,16 +11,33 @@ from pathlib import Path
 import pytest
 
 from cases import counter
+from dragoman import _json
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.config import LimitsConfig
 from dragoman.errors import RETRYABLE
-from dragoman.events import Event, Failure, Finish, Reply, TextDelta, ToolCallEnd, unfold
+from dragoman.events import (
+    Event,
+    Failure,
+    Finish,
+    Reply,
+    Start,
+    TextDelta,
+    TextEnd,
+    TextStart,
+    ThinkingDelta,
+    ThinkingEnd,
+    ThinkingStart,
+    ToolCallEnd,
+    unfold,
+)
 from dragoman.http.connection import READ_SIZE, HttpConnection
+from dragoman.pipe import Reader
 from dragoman.protocol import Decoder
 from dragoman.protocols import PROTOCOLS
+from dragoman.response_stages import Policy, stages_for
 from dragoman.routing.circuit_breaker import COUNTED
 from dragoman.routing.fallback import MOVES
-from dragoman.types import NO_USAGE, Part, StopReason, Text, ToolCall
+from dragoman.types import NO_USAGE, Part, StopReason, Text, Tool, ToolCall
 from for_each import for_each
 from gateway.running import gateway
 from gateway.test_door import body_with, path_of
@@ -44,9 +61,11 @@ def said(parts: tuple[Part, ...], reason: StopReason) -> Reply:
     return Reply("r", "m", 1, parts, reason, None, NO_USAGE, None, None, (), ())
 
 
+_NOTE = frozenset({"note"})
+
+
 def read(protocol: str, data: bytes, bounds: AnswerBounds) -> list[Event]:
-    names = frozenset({"note"})
-    decoder: Decoder = PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=names, bounds=bounds)
+    decoder: Decoder = PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=_NOTE, bounds=bounds)
     return [*decoder.feed(data), *decoder.close()]
 
 
@@ -61,6 +80,28 @@ def test_calls_of_an_answer_are_bounded(bounds: AnswerBounds, protocol: str, who
     assert isinstance(last, Failure) and last.kind == "answer_too_large" and f"at most {most} " in last.message
     events = read(protocol, written(protocol, calls(most - 50), whole=whole), bounds)
     assert sum(type(event) is ToolCallEnd for event in events) == most - 50 and isinstance(events[-1], Finish)
+
+
+@for_each("is_joined", [False, True])
+@for_each("protocol", PROTOCOLS)
+def test_nothing_is_told_behind_the_bound_of_parts(protocol: str, is_joined: bool) -> None:
+    """Of parts that go on behind it no delta comes: the stages know no such part, and the whole answer broke in them."""
+    decoder = PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=_NOTE, bounds=AnswerBounds(parts=8))
+    reader = Reader(decoder, stages_for((Tool("note", "", _json.raw({"type": "object"})),), Policy(), new_id=counter()))
+    encoder = PROTOCOLS[protocol].encoder(new_id=counter(), model="m", created=1)
+    pieces = [encoder.encode([Start("r", "m", 1)])]
+    for index in range(0, 24, 2):
+        for event in (
+            *(ThinkingStart(index), ThinkingDelta(index, "so"), ThinkingDelta(index, "on"), ThinkingEnd(index)),
+            *(TextStart(index + 1), TextDelta(index + 1, "so"), TextDelta(index + 1, "on"), TextEnd(index + 1)),
+        ):
+            pieces.append(encoder.encode([event]))
+    pieces.append(encoder.encode([Finish("stop")]))
+    events = [event for data in ([b"".join(pieces)] if is_joined else pieces) for event in reader.feed(data)]
+    events += reader.close()
+    last = events[-1]
+    assert isinstance(last, Failure) and last.kind == "answer_too_large" and "at most 8 parts" in last.message
+    assert [type(event) for event in events].count(Failure) == 1
 
 
 @for_each("is_packed", [False, True])

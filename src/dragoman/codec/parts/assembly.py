@@ -144,9 +144,9 @@ class Assembly:
     def _grow_run(self, kind: type[TextStart] | type[ThinkingStart], text: str) -> None:
         if self.is_late():
             return
-        run = self._run
-        if run is None or run.kind is not kind:
-            run = self._run = self.open_part(kind)
+        if (run := self.running(kind)) is None:
+            run = self.open_part(kind)
+            self._run = self._parts.get(run.index)  # none behind a bound: nothing goes on
         self.add(run, text)
 
     def running(self, kind: type[TextStart] | type[ThinkingStart]) -> OpenPart | None:

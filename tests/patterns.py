@@ -26,7 +26,7 @@ _CALLS = ("compile", "search", "match", "fullmatch", "sub", "subn", "split", "fi
 _SEARCHES = frozenset({"search", "sub", "subn", "split", "findall", "finditer"})
 _AT_ONE_PLACE = frozenset({"match", "fullmatch"})
 #: What stands in each file that has a pattern, or matches one of another file.
-_MAY = re.compile(r"\bre\.[a-z]+\(|fullmatch|rare_pattern")
+_MAY = re.compile(r"\bre\.[a-z]|\b(?:import|from) re\b|fullmatch|rare_pattern")
 #: A repeat of at most so many is a constant.
 _FEW = 128
 _ALPHABET = [*map(chr, range(0x180)), *"\u2018\u2019\u201c\u201d\u201e\u2028\u300c\u4e00\ud800\ufeff"]
@@ -54,10 +54,27 @@ def patterns() -> tuple[Found, ...]:
     anywhere = {name for names in whole.values() for name in names if name[:1] != "_"}
     found = []
     for path, nodes in files.items():
-        if calls := [node for node in nodes if isinstance(node, ast.Call) and _method(node)]:
+        if calls := [node for node in nodes if isinstance(node, ast.Call) and node.args and _method(node)]:
             names = _names_of(nodes)
             found += [_found(path, nodes, node, names, anywhere | whole[path]) for node in calls]
+        relative = path.relative_to(ROOT).as_posix()
+        found += [Found(f"{relative} {way}", None, 0, is_searched=True, is_whole=True) for way in out_of_sight(nodes)]
     return tuple(found)
+
+
+def out_of_sight(nodes: list[ast.AST]) -> Iterator[str]:
+    """The ways in which a file makes patterns that no call of `re` by its name shows: they cannot be judged."""
+    called = {id(node.func) for node in nodes if isinstance(node, ast.Call) and node.args}
+    for node in nodes:
+        match node:
+            case ast.ImportFrom(module="re"):
+                yield ast.unparse(node)
+            case ast.Import(names=names) | ast.ImportFrom(names=names):
+                yield from (ast.unparse(node) for name in names if name.asname and name.name in ("re", "rare_pattern"))
+            case ast.Attribute(ast.Name("re"), method) if method in _CALLS and id(node) not in called:
+                yield ast.unparse(node)
+            case ast.Name("rare_pattern", ast.Load()) if id(node) not in called:
+                yield "rare_pattern"
 
 
 def _matched_whole(nodes: list[ast.AST]) -> Iterator[str]:

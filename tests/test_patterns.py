@@ -5,6 +5,7 @@ A pattern that the judge of `patterns.py` finds ambiguous is mended, or stands h
 
 from __future__ import annotations
 
+import ast
 import re
 
 from dragoman.codec.errors.error_body import read_problem
@@ -12,7 +13,7 @@ from dragoman.codec.parts.argument_text import ArgumentText
 from dragoman.stages.argument_repair.string_text import _MENDINGS, _RUNS
 from for_each import for_each
 from growth import MOST_EXPONENT, exponent
-from patterns import faults, patterns
+from patterns import faults, out_of_sight, patterns
 
 #: Place → what keeps its time linear all the same.
 BOUNDED = {
@@ -60,6 +61,23 @@ MADE = {
 def test_all_patterns_are_found():
     assert len(patterns()) > 150
     assert {found.place for found in patterns() if found.text is None} == set(MADE)
+
+
+@for_each(
+    "source",
+    [
+        "from re import compile as made",
+        "import re as patterns",
+        "tuple(map(re.compile, texts))",
+        "make = re.compile",
+        "re.compile(pattern='a')",
+        "from dragoman.codec.patterns import rare_pattern as rare",
+        "map(rare_pattern, texts)",
+    ],
+)
+def test_a_pattern_that_is_made_out_of_sight_is_found(source: str):
+    """It has no text to judge, and no line in `MADE`."""
+    assert list(out_of_sight(list(ast.walk(ast.parse(source)))))
 
 
 def test_each_pattern_takes_linear_time():

@@ -85,7 +85,7 @@ def test_calls_of_an_answer_are_bounded(bounds: AnswerBounds, protocol: str, who
 @for_each("is_joined", [False, True])
 @for_each("protocol", PROTOCOLS)
 def test_nothing_is_told_behind_the_bound_of_parts(protocol: str, is_joined: bool) -> None:
-    """Of parts that go on behind it no delta comes: the stages know no such part, and the whole answer broke in them."""
+    """Of parts that go on behind it no delta comes: the stages know no such part, and broke."""
     decoder = PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=_NOTE, bounds=AnswerBounds(parts=8))
     reader = Reader(decoder, stages_for((Tool("note", "", _json.raw({"type": "object"})),), Policy(), new_id=counter()))
     encoder = PROTOCOLS[protocol].encoder(new_id=counter(), model="m", created=1)

@@ -158,6 +158,18 @@ def test_public_addresses_are_public(address: str) -> None:
     assert is_public(address)
 
 
+@for_each(
+    "path", ["docs/../secret", "docs/..", "..", "docs/./x", "docs/%2e%2e/x", "docs/.%2E?a", "docs/%252e%252e/x", "docs/..;a=b/x",
+             "docs/..%3b/x", "docs/..%2fx", "docs/..%5cx", "docs/x%2f..", "docs//../x"],
+)  # fmt: skip
+def test_a_path_that_goes_up_is_refused(path: str) -> None:
+    """A rule for the folder would cover any other of its host."""
+    with pytest.raises(ToolFailed, match=r"without \. and \.\."):
+        check_url(f"https://a.example/{path}")
+
+
 def test_names_of_other_scripts_are_asked_as_the_network_knows_them() -> None:
     assert check_url("https://bücher.example/ä?ö") == "https://xn--bcher-kva.example/%C3%A4?%C3%B6"
+    for plain in ("https://a.example/a...b/.well-known/x..y", "https://a.example/?../..", "https://a.example/50%25/;x"):
+        assert check_url(plain) == plain
     assert text_of_page("<p>a<p>b") == "a\nb"

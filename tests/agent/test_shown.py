@@ -20,7 +20,7 @@ from for_each import for_each
 
 FACTS = "(in ., at most 120 s, without network)"
 REFUSED = [0x200B, 0x200D, 0x202E, 0x034F, 0x115F, 0x1160, 0x17B4, 0x180B, 0x180E, 0x2065, 0x206A, 0x2800, 0x3164, 0xFFA0,
-           0xFE00, 0xFE0F, 0xFFF9, 0xFFFE, 0xE000, 0xF0000, 0x1BCA0, 0x1D173, 0xE0001, 0xE0100, 0xE01EF, 0xE0FFF, 0x7F, 0x85, 0x2028]  # fmt: skip
+           0xFE00, 0xFE0F, 0xFFF9, 0xFFFE, 0xE000, 0xF0000, 0x1BCA0, 0x1D159, 0x1D173, 0xE0001, 0xE0100, 0xE01EF, 0xE0FFF, 0x7F, 0x85, 0x2028]  # fmt: skip
 MARKED = [
     0xA0,
     0x2003,
@@ -160,7 +160,7 @@ def test_what_looks_like_a_shells_signs_is_written_out_in_commands() -> None:
 
 def test_letters_of_scripts_that_few_write_are_marked() -> None:
     """Of which many look like Latin ones, in words of their own and among others."""
-    for letter in "\u15c5\u2d54\u16d5\U000118d5\U00010282\U0001d6a8\ua731\uab32\U00010415\U000104c2\U00016f3f\u2c98":
+    for letter in "\u15c5\u2d54\u16d5\U000118d5\U00010282\U0001d6a8\ua731\uab32\U00010415\U000104c2\U00016f3f\u2c98\U00016fe4\u07eb":
         marked = f"<U+{ord(letter):04X}>"
         assert revealed_text(f"rm {letter}b x {letter}") == f"rm {marked}b x {marked}"
     for plain in (

@@ -36,8 +36,8 @@ SHOWN: Final[dict[int, str | None]] = {
 }
 _HALF: Final = re.compile("[\ud800-\udfff]")
 #: Characters that are drawn as nothing, beside the categories of controls and formats: Default_Ignorable_Code_Point of
-#: Unicode's DerivedCoreProperties.txt, and the empty pattern of Braille.
-_IGNORABLE: Final = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0})
+#: Unicode's DerivedCoreProperties.txt, the empty pattern of Braille and the empty head of a note.
+_IGNORABLE: Final = frozenset({0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2065, 0x2800, 0x3164, 0xFFA0, 0x1D159})
 _IGNORABLES: Final = range(0x180B, 0x1810), range(0xFE00, 0xFE10), range(0xFFF0, 0xFFF9), range(0xE0000, 0xE1000)
 #: Categories of what has no shape, or one that only some fonts know: controls, formats, surrogates, private use,
 #: unassigned, separators of lines.
@@ -61,13 +61,13 @@ _OF_PROSE: Final = frozenset({"Pd", "Pi", "Pf"})  # categories
 _TWINS: Final = frozenset("аеорсухіјѕԁԛԝһАВЕКМНОРСТУХІЈЅԌԚԜҺӀαορνικυγΑΒΕΖΗΙΚΜΝΟΡΤΥΧοօոսհցզՕՍԼ")
 #: Scripts whose letters are taken for each other's.
 _CONFUSED: Final = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN"})
-#: The scripts of daily writing (UAX 31, table 5), and other first words of their letters' names. Letters of all others
-#: are odd: many look like Latin ones, and few fonts have them.
+#: The scripts of daily writing (UAX 31, table 5), and other first words of their letters' names. Letters and
+#: marks of all others are odd: many look like Latin ones, and few fonts have them.
 _LIVING: Final = _CONFUSED.union(
     ("ARABIC", "BENGALI", "BOPOMOFO", "CJK", "DEVANAGARI", "ETHIOPIC", "GEORGIAN", "GUJARATI", "GURMUKHI", "HANGUL",
      "HEBREW", "HIRAGANA", "KANNADA", "KATAKANA", "KHMER", "LAO", "MALAYALAM", "MYANMAR", "ORIYA", "SINHALA", "TAMIL",
      "TELUGU", "THAANA", "THAI", "TIBETAN"),
-    ("HALFWIDTH", "IDEOGRAPHIC", "KATAKANA-HIRAGANA", "MICRO"),
+    ("HALFWIDTH", "IDEOGRAPHIC", "KATAKANA-HIRAGANA", "MICRO"), ("COMBINING", "VEDIC"),
 )  # fmt: skip
 #: Marks on one letter that are drawn within its row: no script needs more.
 _MOST_MARKS: Final = 4
@@ -146,7 +146,7 @@ def _is_odd(character: str) -> bool:
     if character.isascii():
         return character not in "\n\t" and not character.isprintable()
     category = unicodedata.category(character)
-    if _is_hidden(character) or category in ("Zs", "Me") or (category[0] == "L" and _script(character) not in _LIVING):
+    if _is_hidden(character) or category in ("Zs", "Me") or (category[0] in "LM" and _script(character) not in _LIVING):
         return True
     if character in _ALIKE or any(ord(character) in some for some in _ALIKES):
         return True

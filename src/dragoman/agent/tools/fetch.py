@@ -16,7 +16,7 @@ import ssl
 import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
-from urllib.parse import SplitResult, urlsplit, urlunsplit
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from dragoman.agent.approval import address_words
 from dragoman.agent.safe_text import hidden_character, plain_text
@@ -94,6 +94,9 @@ def check_url(url: str) -> str:
         raise ToolFailed("expected an address with a host and without a user")
     if port not in (None, _PORTS[found.scheme]):
         raise ToolFailed(f"expected the usual port {_PORTS[found.scheme]}, got {port}")
+    decoded = unquote(unquote(found.path))  # as what stands before a server may read it, and once more
+    if any(part.partition(";")[0] in (".", "..") for part in re.split(r"[/\\]", decoded)):
+        raise ToolFailed("expected a path without . and .. in it: a rule for its folder would allow others")
     name = f"[{host}]" if ":" in host else host
     path = found.path if found.path.isascii() else "".join(map(_quoted, found.path))
     return urlunsplit(SplitResult(found.scheme, name, path or "/", "".join(map(_quoted, found.query)), ""))

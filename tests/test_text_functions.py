@@ -86,6 +86,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "gateway/request_bodies.py unpacked": {"encoding": "gzip", "limit": 1000},
     "gateway/server/request_heads.py method_of": {"target": b"/"},
     "gateway/server/request_heads.py origin_form": {"fields": {"host": "a"}},
+    "gateway/storage/responses.py sealed": {"previous": None, "response": b"{}"},
     "gateway/telemetry/record.py is_of": {"owner": "a"},
     "proofs/export.py parse_export": {"where": "a"},
     "protocol/native_tools.py read_place": {"where": "a"},

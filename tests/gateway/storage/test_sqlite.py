@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import shutil
 import sqlite3
 import time
 from pathlib import Path
@@ -115,6 +116,45 @@ def test_a_store_goes_on_with_what_is_left(tmp_path: Path, caplog: pytest.LogCap
         return await responses.items("owner", [f"item_{one}", "item_1000"])
 
     assert len(asyncio.run(item())) == 2
+    responses.close()
+
+
+def test_damage_inside_a_text_costs_its_row(tmp_path: Path) -> None:
+    """SQLite notices none of it, and a client would have had another conversation than its own."""
+    file = tmp_path / "responses.sqlite"
+    fill(file, 12, 3_000)
+    data = bytearray(file.read_bytes())
+    for number, other in ((3, b"\xff" * 60), (5, b"7" * 60), (7, b'"},{"type":"message","text":"')):
+        start = data.index((f"{number}" * 500).encode()) + 200
+        data[start : start + len(other)] = other
+    file.write_bytes(data)
+    responses = Responses(file)
+    assert found_in(responses, 12) == set(range(12)) - {3, 5, 7}
+
+    async def look(number: int) -> None:
+        for work in (responses.conversation("owner", f"resp_{number}"), responses.items("owner", [f"item_{number}"])):
+            if number == 4:
+                assert await work
+            else:
+                with pytest.raises(NotKept):
+                    await work
+
+    for number in (3, 4, 5, 7):
+        asyncio.run(look(number))
+    responses.close()
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_a_folder_that_goes_is_no_error_of_ours(tmp_path: Path, is_folder: bool) -> None:
+    file = tmp_path / "state" / "responses.sqlite"
+    file.parent.mkdir()
+    fill(file, 3, 10)
+    responses = Responses(file)
+    assert found_in(responses, 3) == {0, 1, 2}
+    shutil.rmtree(file.parent)
+    file.parent.mkdir() if is_folder else file.parent.write_text("x")
+    asyncio.run(responses.keep("owner", kept(9, 3)))
+    assert found_in(responses, 10) == {9}
     responses.close()
 
 

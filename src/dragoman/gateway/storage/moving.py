@@ -121,11 +121,15 @@ class Mover:
             rows.append(row)
             size += row[-1]
         for number, *values, taken in rows:
-            ids = [digest_of(id) for id in responses.named_items(values[-1])]
-            try:
-                self._connection.execute(INSERT_RESPONSE, *values, taken, ids)
-            except Refused as problem:
-                _LOG.warning("a stored response is left out, for the database does not take it: %s", problem)
+            items = responses.unsealed(*values[2:])
+            if items is None:
+                _LOG.warning("a stored response is left out, for it is damaged")
+            else:
+                ids = [digest_of(id) for id in responses.named_items(values[-1])]
+                try:
+                    self._connection.execute(INSERT_RESPONSE, *values[:3], items, values[-1], taken, ids)
+                except Refused as problem:
+                    _LOG.warning("a stored response is left out, for the database does not take it: %s", problem)
             file.execute("DELETE FROM response WHERE number = ?", (number,))
 
     def _move_seals(self, file: sqlite3.Connection) -> None:

@@ -6,7 +6,9 @@ exist: the owner is part of every look-up. https://platform.openai.com/docs/api-
 
 from __future__ import annotations
 
+import logging
 import sqlite3
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,6 +22,7 @@ from dragoman.gateway.storage.sqlite import Bounds, Database, prune
 from dragoman.ids import new_id
 from dragoman.secret import name_alone
 
+_LOG: Final = logging.getLogger("dragoman.gateway")
 BOUNDS: Final = Bounds(
     own_rows=20_000, own_size=512 * 1024 * 1024, rows=200_000, size=2 * 1024 * 1024 * 1024, age=30 * 86_400
 )
@@ -233,6 +236,25 @@ def input_of(data: bytes) -> tuple[Raw, ...]:
     return () if isinstance(items, Malformed) else items
 
 
+def sealed(items: bytes, previous: str | None, response: bytes) -> bytes:
+    """Return the items as a file has them: with a checksum of the row, behind a zero byte, which JSON never has."""
+    return b"%s\0%s" % (items, _checksum(items, previous, response))
+
+
+def unsealed(previous: object, stored: object, response: object) -> bytes | None:
+    """Return the items of a row, or None if it is damaged: SQLite does not notice damage inside a text."""
+    if not (isinstance(stored, bytes) and isinstance(response, bytes)):
+        return None
+    if stored[-9:-8] != b"\0":
+        return None if isinstance(_decode_items(stored), Malformed) else stored  # of an earlier dragoman
+    items = stored[:-9]
+    return items if stored[-8:] == _checksum(items, previous, response) else None
+
+
+def _checksum(items: bytes, previous: object, response: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(response, zlib.crc32(items, zlib.crc32(f"{previous}".encode())))
+
+
 def is_text(id: str) -> bool:
     """Return whether a database can store the id: it cannot store lone surrogates, so nothing has such an id."""
     try:
@@ -248,9 +270,12 @@ def _find(connection: sqlite3.Connection, owner: str, id: str) -> Kept:
     found = connection.execute(
         "SELECT previous, input, response FROM response WHERE owner = ? AND id = ?", (owner, id)
     ).fetchone()
-    if found is None:
+    items = None if found is None else unsealed(*found)
+    if items is None:
+        if found is not None:
+            _LOG.warning("a stored response is damaged, and so it is not found")
         raise NotKept(id)
-    return Kept(id, found[0], input_of(found[1]), found[2])
+    return Kept(id, found[0], input_of(items), found[2])
 
 
 def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) -> list[Round]:
@@ -289,11 +314,15 @@ def _items(connection: sqlite3.Connection, owner: str, ids: list[str]) -> dict[s
     found: dict[str, Raw] = {}
     size = 0
     for number, names in wanted.items():
-        [response] = connection.execute("SELECT response FROM response WHERE number = ?", (number,)).fetchone()
-        size += len(response)
+        row = connection.execute(
+            "SELECT previous, input, response FROM response WHERE number = ?", (number,)
+        ).fetchone()
+        if row is None or unsealed(*row) is None:
+            continue
+        size += len(row[2])
         if size > LONGEST:
             raise TooLong
-        items = named_items(response)
+        items = named_items(row[2])
         found |= {id: items[id] for id in names if id in items}
     return found
 
@@ -301,7 +330,7 @@ def _items(connection: sqlite3.Connection, owner: str, ids: list[str]) -> dict[s
 def _insert(connection: sqlite3.Connection, owner: str, kept: Kept, *, now: int) -> int:
     data = _json.encode(kept.input)
     size = len(data) + len(kept.response)
-    row = (owner, kept.id, kept.previous, data, kept.response, now, size)
+    row = (owner, kept.id, kept.previous, sealed(data, kept.previous, kept.response), kept.response, now, size)
     inserted = connection.execute(
         "INSERT INTO response (owner, id, previous, input, response, used, size) VALUES (?, ?, ?, ?, ?, ?, ?)", row
     )

@@ -190,6 +190,7 @@ class Database:
 
     def _prepared(self, connection: sqlite3.Connection) -> sqlite3.Connection:
         connection.executescript(_SETTINGS)
+        connection.text_factory = _text
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:
             raise sqlite3.OperationalError("a newer dragoman has written it")
@@ -229,10 +230,15 @@ def _code(problem: sqlite3.Error) -> int:
     return code & 0xFF
 
 
+def _text(data: bytes) -> str:
+    """Return a text of a damaged row, too: whoever reads it sees that it is not what was written."""
+    return data.decode(errors="replace")
+
+
 def _identity(file: Path) -> tuple[int, int] | None:
     try:
         found = file.stat()
-    except FileNotFoundError:
+    except OSError:  # it is gone, or its folder is
         return None
     return found.st_dev, found.st_ino
 

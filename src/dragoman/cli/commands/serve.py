@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         )
     )
     if is_watched:
-        hint("the gateway has ended\n")
+        hint("\nthe gateway has ended\n")  # behind the terminal's own ^C
     return DONE
 
 

@@ -40,6 +40,8 @@ _SPECIAL: Final = re.compile(
 _WIDEST: Final = 2_097_152
 #: What such a key has. An expression finds several bytes faster than the methods of `bytes`, which find one faster.
 _ESCAPE: Final = re.compile(rb"\\u00")
+#: A number: `in` tries bytes as one first, and drops the error, which takes eight times as long.
+_BACKSLASH: Final = ord("\\")
 #: A key, or the name of a part's type, in which a letter is written as an escape: only who hides it from a look at the
 #: bytes writes so.
 _HIDDEN: Final = rare_pattern(rb'(?<!\\)"[^"\\]{0,64}\\u00[2-7][^"]{0,64}"\s*:|"type"\s*:\s*"[^"\\]{0,64}\\u00[2-7]')
@@ -73,7 +75,7 @@ def bound_of(
         answers: a text comes back; for embeddings none does.
     """
     is_special = _SPECIAL.search(body) is not None
-    is_hidden = b"\\" in body and _ESCAPE.search(body) is not None and _HIDDEN.search(body) is not None
+    is_hidden = _BACKSLASH in body and _ESCAPE.search(body) is not None and _HIDDEN.search(body) is not None
     size = len(body) + _ADDED
     if is_special:
         size += len(_MEDIA.findall(body)) * _MEDIUM

@@ -161,6 +161,7 @@ def is_shell_alike(character: str) -> bool:
     return is_sign and not character.isascii()
 
 
+@lru_cache(maxsize=4_096)
 def _is_hidden(character: str) -> bool:
     if character in "\n\t":
         return False

@@ -16,7 +16,7 @@ import ssl
 import time
 from collections.abc import Callable
 from typing import Final, TypeAlias
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from dragoman.agent.approval import address_words
 from dragoman.agent.safe_text import hidden_character, plain_text
@@ -33,6 +33,7 @@ _SECONDS: Final = 20.0
 _BYTES: Final = 1024 * 1024
 _CHARACTERS: Final = 30_000
 _URL_LIMIT: Final = 2_000
+_ASCII: Final = bytes(range(128))  # what an address may have as it is
 _PORTS: Final = {"http": 80, "https": 443}
 _HIDDEN: Final = frozenset({"script", "style", "noscript", "template", "svg"})
 _BLOCKS: Final = frozenset(
@@ -78,10 +79,10 @@ def check_url(url: str) -> str:
     Raises:
         ToolFailed: not a plain http(s) address on its usual port.
     """
-    if hidden_character(url) is not None or any(character.isspace() for character in url) or "\\" in url:
-        raise ToolFailed("expected an address of visible characters without spaces")
     if len(url) > _URL_LIMIT:
         raise ToolFailed(f"expected an address of at most {_URL_LIMIT:,} characters")
+    if hidden_character(url) is not None or any(character.isspace() for character in url) or "\\" in url:
+        raise ToolFailed("expected an address of visible characters without spaces")
     try:
         found = urlsplit(url)
         port = found.port
@@ -98,12 +99,8 @@ def check_url(url: str) -> str:
     if any(part.partition(";")[0] in (".", "..") for part in re.split(r"[/\\]", decoded)):
         raise ToolFailed("expected a path without . and .. in it: a rule for its folder would allow others")
     name = f"[{host}]" if ":" in host else host
-    path = found.path if found.path.isascii() else "".join(map(_quoted, found.path))
-    return urlunsplit(SplitResult(found.scheme, name, path or "/", "".join(map(_quoted, found.query)), ""))
-
-
-def _quoted(character: str) -> str:
-    return character if character.isascii() else "".join(f"%{byte:02X}" for byte in character.encode())
+    path, query = (quote(part, safe=_ASCII) for part in (found.path, found.query))
+    return urlunsplit(SplitResult(found.scheme, name, path or "/", query, ""))
 
 
 def _resolved(host: str, port: int) -> list[str]:

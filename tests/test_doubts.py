@@ -87,6 +87,30 @@ def test_arguments_in_an_argument_that_the_tool_has_not_are_not_run_as_they_stan
             assert ran(form.write([("get_time", {key: inner})]).text()) == [], (key, inner)
 
 
+@for_each(
+    ("arguments", "runs"),
+    [
+        ({"key": "path", "value": "src"}, False), ({"name": "depth", "type": "integer", "value": 3}, False),
+        ({"path": {"type": "string", "value": "src"}}, False), ({"path": "a", "depth": {"value": 3}}, False),
+        ({"depth": {"integer": 3}}, False), ({"args": {"key": "path", "value": "src"}}, False),
+        ({"path": "key", "depth": 3}, True), ({"path": "a", "mode": "path"}, True), ({"mode": "depth"}, True),
+        ({"any": {"type": "x", "value": "y"}}, True), ({"options": {"type": "x", "value": "y"}}, True),
+    ],
+)  # fmt: skip
+def test_arguments_in_a_form_that_the_schema_does_not_have_are_refused(arguments: dict[str, Any], runs: bool) -> None:
+    """Key and value as arguments, or an object of type and value where the tool has a plain type."""
+    properties = {"path": {"type": "string"}, "depth": {"type": ["integer", "null"]}, "options": {"type": "object"}}
+    text = f"<tool_call>{json.dumps({'name': 'ls', 'arguments': arguments})}</tool_call>"
+    told: list[tuple[dict[str, Any], bool]] = [
+        ({"type": "object", "properties": {**properties, "any": {}}}, runs), ({"type": "object"}, True),
+    ]  # fmt: skip
+    for schema, is_run in told:
+        for size in (1, len(text)):
+            pieces = [text[at : at + size] for at in range(0, len(text), size)]
+            reply = play_pieces((Tool("ls", "", _json.raw(schema)),), pieces, "stop")
+            assert delivered(reply) == ([("ls", arguments)] if is_run else []), (schema, text)
+
+
 @for_each("more", [{"additionalProperties": True}, {"patternProperties": {"^x-": {"type": "object"}}}])
 def test_an_object_of_a_tool_that_takes_any_members_may_have_keys_of_the_tool(more: dict[str, Any]) -> None:
     """Under the words for arguments alone, and with nothing beside them, the tool's own stand one level too deep."""

@@ -49,7 +49,9 @@ MADE = {
     "stages/rescue/markers.py named": "names side by side, one character before and behind",
     "stages/rescue/markers.py self.repeated": "fixed texts, matched at one place, nothing given back",
     "stages/rescue/markers.py self.first": "beginnings of fixed texts",
-    "stages/rescue/quoted.py ends": "a fixed text, or two line ends with blanks between",
+    "stages/rescue/quoted.py ends": (
+        "a fixed text or its beginning, two line ends with 80 blanks between at most, one character"
+    ),
     "stages/argument_repair/string_text.py run": "judged below for every quote",
     "stages/argument_repair/string_text.py mending": "judged below for every quote",
     "stages/thinking/tags.py self.pattern": "fixed texts side by side",

@@ -41,6 +41,8 @@ _PREFIX: Final = rare_pattern(r"(?:^|[^\w])(?:[fFrRbBuU]{1,2}|u8R?|LR?)$")
 _QUOTE_ENDS: Final = {
     '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "»": "«", "„": "“", "‹": "›", "「": "」", "『": "』", "《": "》",
 }  # fmt: skip
+#: What closes one of several lines.
+_CLOSING: Final = frozenset('"“”«»')
 #: What closes a quotation that lasts to the end of its line.
 _NOTHING: Final = "none"
 _MOST_WAITING: Final = 32
@@ -56,9 +58,9 @@ class Code:
     """Follows text as it passes."""
 
     __slots__ = (
-        "_announced", "_carry", "_closed", "_closing", "_depth", "_fence", "_inline", "_is_attribute", "_is_behind",
-        "_is_blank", "_is_block", "_is_listing", "_is_paragraph", "_is_quoted", "_is_within", "_kind", "_last", "_line",
-        "_list", "_quote", "_run", "_shown", "_shown_at", "_waiting",
+        "_announced", "_carry", "_closed", "_closing", "_depth", "_fence", "_has_call", "_inline", "_is_attribute",
+        "_is_behind", "_is_blank", "_is_block", "_is_listing", "_is_paragraph", "_is_quoted", "_is_within", "_kind",
+        "_last", "_line", "_list", "_quote", "_run", "_shown", "_shown_at", "_waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -77,6 +79,7 @@ class Code:
         self._is_within = False  # the line began in a context
         self._kind = ""  # what the lines before are: rows of a table, a diff
         self._quote = ""  # what closes the quotation that is open on this line
+        self._has_call = False  # which holds a call, so that it goes on in the next line
         self._is_attribute = False  # it is typographic, and began behind an equals sign
         self._line = ""  # how the line begins
         self._closed = [0, 0]  # where the last text in quotation marks ends in it, and where to look for the next one
@@ -105,9 +108,9 @@ class Code:
             self._show(contexts.TURN, is_block=True)
 
     def set_quote(self, closing: str) -> None:
-        """Record that the text fed stood in quotation marks, which this one closes."""
+        """Record that a call was fed which stood in quotation marks: this one closes them, on a later line perhaps."""
         self._read()
-        self._quote = closing
+        self._quote, self._has_call = closing, closing in _CLOSING
 
     def end_of_inline(self, text: str, *, is_ended: bool) -> int | None:
         """Return where in the text that follows the inline code around it ends; 0 if there is none, None while that is
@@ -179,6 +182,11 @@ class Code:
         """Return whether only white space stands before, on this line."""
         self._read()
         return self._is_blank
+
+    def is_within(self) -> bool:
+        """Return whether something else stands before, on this line, or a quotation is open."""
+        self._read()
+        return not self._is_blank or self._quote != ""
 
     def last_word(self) -> str:
         """Return the end of what stands before, on this line, without white space; calls are none of it."""
@@ -255,6 +263,7 @@ class Code:
         elif mark in '"“„«»' and (
             not before[-1:].isalnum() or before[-1:] >= _NO_BLANKS or _PREFIX.search(before) is not None
         ):
+            self._has_call = False
             self._quote, self._is_attribute = _QUOTE_ENDS[mark], before[-1:] == "=" and mark != '"'
 
     # ------------------------------------------------------------ contexts
@@ -398,7 +407,8 @@ class Code:
                 self._hide()
         else:
             self._end_prose_line()
-        self._line, self._closed, self._last, self._carry, self._quote, self._is_blank = "", [0, 0], "", "", "", True
+        self._quote = self._quote if self._has_call and not self._is_blank else ""
+        self._line, self._closed, self._last, self._carry, self._is_blank = "", [0, 0], "", "", True
         self._is_within = bool(self._shown)
 
     def _end_context_line(self) -> None:

@@ -29,6 +29,14 @@ TEMPLATE: Final = "its arguments are a schema, dots, or the names of their place
 EXPLAINED: Final = "it stands in a list, and its values say what stands at their places: it may explain its tool"
 #: Why one is refused whose arguments may stand one level too deep.
 WRAPPED: Final = "an argument of it is none of its tool's, and holds one that is, or may: two readings"
+#: Why one is refused whose arguments are written as a list of keys and values is, or with a type beside each value.
+OTHER_FORM: Final = "its arguments stand in a form in which its tool's schema does not have them: key, type and value"
+#: Members of an object that stands for its value.
+_OF_A_VALUE: Final = frozenset({
+    "value", "type", "name", "key", "description", "string", "number", "integer", "boolean", "array", "object",
+})  # fmt: skip
+#: Those of them that hold it.
+_VALUES: Final = _OF_A_VALUE - {"type", "name", "key", "description"}
 #: Before a key: what begins an argument, and the tag in which the key stands as an attribute.
 _BEFORE: Final = rare_pattern(r"[<=>/\"',(]\s{0,8}\Z")
 _IN_TAG: Final = rare_pattern(r"(<?)[^\w<>]{0,3}([\w:|｜.-]{3,24})(?:\s{1,3}\w{2,5})?\s{0,2}=?\s{0,2}[\"']?\Z")
@@ -61,6 +69,8 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
         return EXPLAINED
     if _is_wrapped(value, schema):
         return WRAPPED
+    if _is_listed(value, schema):
+        return OTHER_FORM
     if problem := key_problem(value, schema, is_joined=is_joined, is_open=end.passed == UNCLOSED):
         return problem
     ends, _ = value_marks(families, call.family)
@@ -86,18 +96,39 @@ def _is_wrapped(value: dict[str, Json], schema: ToolSchema) -> bool:
     """Return whether an argument that the tool has not is an object, or the text of one, with one that it has and that
     is missing beside it: at once, or in the one member of each; or something else, alone under a word for arguments.
     """
-    root = schema.root().schema
-    takes_any = root.get("additionalProperties", False) is not False or "patternProperties" in root
+    takes_any = _takes_any(schema)
     for key, inner in value.items():
         if schema.has_member(key) or (takes_any and (len(value) > 1 or key not in ARGUMENT_KEYS)):
             continue
         if len(value) == 1 and key in ARGUMENT_KEYS and schema.names() and inner and not isinstance(inner, dict):
             return True
         while (inner := _object_in(inner, schema)) is not None:
-            if any(schema.has_member(one) and one not in value for one in inner):
+            if any(schema.has_member(one) and one not in value for one in inner) or _is_listed(inner, schema):
                 return True
             inner = next(iter(inner.values())) if len(inner) == 1 else None
     return False
+
+
+def _is_listed(value: dict[str, Json], schema: ToolSchema) -> bool:
+    """Return whether an argument that the tool has not, beside another one, names one that it has; or one of a plain
+    type is an object of a type and a value.
+    """
+    others = [] if _takes_any(schema) else [one for key, one in value.items() if not schema.has_member(key)]
+    if len(others) > 1 and any(isinstance(one, str) and one not in value and schema.has_member(one) for one in others):
+        return True
+    return any(
+        isinstance(one, dict)
+        and one.keys() <= _OF_A_VALUE
+        and not one.keys().isdisjoint(_VALUES)
+        and "object" not in (schema.argument(key).kinds or {"object"})
+        for key, one in value.items()
+    )
+
+
+def _takes_any(schema: ToolSchema) -> bool:
+    """Return whether a tool says that it takes arguments that it does not name."""
+    root = schema.root().schema
+    return root.get("additionalProperties", False) is not False or "patternProperties" in root
 
 
 def _object_in(value: Json, schema: ToolSchema) -> dict[str, Json] | None:

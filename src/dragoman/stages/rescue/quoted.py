@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.codec.patterns import rare_pattern
 
-_PARAGRAPH_END: Final = r"\n[ \t\r]*\n"
+_PARAGRAPH_END: Final = r"\n[ \t\r]{0,80}\n"
 #: An element's name, of words perhaps, before an attribute: `<｜DSML｜ invoke name="`.
 _TAG: Final = rare_pattern(r"<(?!\|)([^=>]+?)(?:\s+\w+(?==))?(?:[=>]|\Z)(?!.*<)")
 #: What begins a call in Harmony's form, which ends with a token of its own.
@@ -54,16 +54,21 @@ _MOST_HEAD: Final = 256
 
 
 @functools.lru_cache(maxsize=256)
-def _ends(opener: str) -> tuple[re.Pattern[str], int]:
-    """Return what ends the text that a marker covers, and how long that may be."""
+def _ends(opener: str) -> re.Pattern[str]:
+    """Return what ends the text that a marker covers, what may become such an end, and what tells texts of JSON."""
     closing = closing_of(opener)
-    ends = f"{re.escape(closing)}|{_PARAGRAPH_END}" if closing else _PARAGRAPH_END
-    return re.compile(ends), max(80, len(closing))
+    whole = f"{re.escape(closing)}|{_PARAGRAPH_END}" if closing else _PARAGRAPH_END
+    begun = "".join(f"(?:{re.escape(character)}" for character in closing) + ")?" * len(closing)
+    ends = (
+        rf"(?P<end>{whole})|(?P<begun>\\\Z|\n[ \t\r]{{0,80}}\Z|(?!\Z){begun}\Z)"
+        r"|\\[^\n]|(?P<quote>[\"“”«»])|(?P<open>[{\[(])|(?P<close>[}\])])"
+    )
+    return re.compile(ends)
 
 
 class Cover:
     """A quoted marker and what it covers: itself if the quotation mark closes at once, else all up to its closing
-    marker.
+    marker outside of the texts of its JSON.
 
     It never covers text past an empty line.
 
@@ -71,12 +76,15 @@ class Cover:
         still_open: what closes the quotation, if the covered text ended inside of it.
     """
 
-    __slots__ = ("_end", "_is_fresh", "_longest", "_quote", "_tail", "still_open")
+    __slots__ = ("_depth", "_end", "_in_string", "_is_fresh", "_is_open", "_quote", "_tail", "still_open")
 
     def __init__(self, opener: str, quote: str) -> None:
-        self._end, self._longest = _ends(opener)
+        self._end = _ends(opener)
         self._quote = quote
         self._is_fresh = True
+        self._depth = 0  # of brackets
+        self._is_open = True  # the quotation
+        self._in_string = False  # in a text between them
         self._tail = ""  # what came last: an end may begin in it
         self.still_open = ""
 
@@ -88,13 +96,22 @@ class Cover:
             self.still_open = self._quote
             return 0
         self._is_fresh = False
-        read = self._tail + text
-        found = self._end.search(read)
-        if found is None:
-            self._tail = read[-self._longest :]
-            return -1
-        self.still_open = self._quote if found.group()[0] != "\n" else ""
-        return max(found.end() - len(self._tail), 0)
+        read, size, self._tail = self._tail + text, len(self._tail), ""
+        for found in self._end.finditer(read):
+            kind = found.lastgroup
+            if kind == "begun":
+                self._tail = found.group()
+                break
+            if kind == "end" and (not self._in_string or found.group()[0] == "\n"):
+                self.still_open = self._quote if self._is_open and found.group()[0] != "\n" else ""
+                return found.end() - size
+            if kind == "quote" and not self._depth:
+                self._is_open = self._is_open != (found.group() == self._quote)
+            elif found.group() == '"':
+                self._in_string = not self._in_string
+            elif kind in ("open", "close") and not self._in_string:
+                self._depth = max(self._depth + (1 if kind == "open" else -1), 0)
+        return -1
 
 
 # ------------------------------------------------------------ calls that are begun and cannot be read

@@ -202,7 +202,7 @@ class Scanner:
             if text[passed:] in self._markers.partial and not self._is_ended:
                 position = passed  # a longer one may come
                 break
-            if not self._code.is_line_start():
+            if self._code.is_within():
                 quote = self._code.quote()
                 if quote and not is_tag:
                     return self._begin_cover(text, found, quote, out)

@@ -1,0 +1,36 @@
+"""Calls that a text quotes stay text, whatever their values hold and however many lines they have."""
+
+from __future__ import annotations
+
+import json
+
+from for_each import for_each
+from rescue_forms import FORMS, Form
+from test_damaged_frames import OFFERED
+from test_written_calls import delivered, play_with
+
+ANYWHERE = [form for form in FORMS if form.where == "anywhere"]
+
+
+@for_each("form", ANYWHERE, ids=lambda form: f"{form.family}: {form.name}")
+def test_a_quotation_that_holds_a_call_goes_on_behind_it(form: Form) -> None:
+    """A value of the first one holds what closes it."""
+    written = form.write([("write_file", {"path": "a", "content": "\0"})])
+    ping = form.write([("ping", {})]).text()
+    for value in {"x", "</tool_call>", *(closing.strip() for _, closing in written.calls)}:
+        call = written.text().replace("\\u0000", json.dumps(value)[1:-1]).replace("\0", value)
+        for opening, closing in ('""', "“”", "«»"):
+            text = f"He wrote {opening}{call} and then {ping}{closing} there."
+            for size in (len(text), 1):
+                assert delivered(play_with(OFFERED, text, "stop", size)) == [], text
+
+
+def test_a_call_behind_a_quotation_is_run() -> None:
+    call = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
+    for words in (
+        f'He wrote "{call}" there.\n', f"«{call}»\n", f'He wrote "{call} and no more.\n\n',
+        'The "<tool_call>" tag (5" of it):\n',
+        'Write "<tool_call>{...}" and close it with </tool_call>.\n', 'It is "<tool_call>{"a": "b"}</tool_call>".\n',
+    ):  # fmt: skip
+        for size in (999, 1):
+            assert delivered(play_with(OFFERED, words + call, "stop", size)) == [("ping", {})], words

@@ -13,8 +13,9 @@ import pytest
 
 import warm_programs
 
+#: `ctypes` too: where libffi has static trampolines, its descriptor stays open from the import on.
 _TOLD = """
-import json, locale, os, signal, sys, tempfile, threading
+import ctypes, json, locale, os, signal, sys, tempfile, threading
 handlers = [str(signal.getsignal(each)) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGPIPE)]
 streams = [[each.encoding, each.errors, each.line_buffering] for each in (sys.stdin, sys.stdout, sys.stderr)]
 print(json.dumps([

@@ -334,18 +334,16 @@ class _Parser:
 
     def _tool(self, item: Raw, where: str) -> Tool:
         fields = read_fields(item) or {}
-        if read(fields.get("type")) not in (None, "function"):
-            self._deviate("dropped", f"{where}.type", "every tool is a function")
+        usual = ("type", "function") if read(fields.get("type")) in (None, "function") else ("function",)
+        rest = {key: value for key, value in fields.items() if key not in usual}
         function = read_fields(fields.get("function"))
         if function is None:
             self._deviate("missing-field", f"{where}.function")
-            function = fields
-            fields = {}
+            function, rest = fields, {key: rest[key] for key in ("type",) if key in rest}
         name = read_text(function.get("name"))
         if not name:
             raise WireError("expected the name of a tool", path=f"{where}.function.name")
         schema = function.get("parameters", NOTHING)
-        rest = {key: value for key, value in fields.items() if key not in ("type", "function")}
         inner = make_native(NAME, function, "name", "description", "parameters", "type")
         if inner is not None:
             rest["function"] = _json.raw(inner.fields)

@@ -239,6 +239,21 @@ def test_vectors_and_forwarded_requests_have_rows(recorded: Recording) -> None:
     assert (forwarded["state"], forwarded["reason"]) == ("estimated", "no_usage")
 
 
+def test_an_answer_with_other_than_the_vectors_asked_for_is_counted(recorded: Recording) -> None:
+    """Its provider bills it like any other, whichever target is asked next."""
+    running, folder, _ = recorded
+    vectors = [{"object": "embedding", "index": index, "embedding": [0.5]} for index in range(2)]
+    told: dict[str, Any] = {"object": "list", "data": vectors, "usage": {"prompt_tokens": 7}}
+    answers = (json.dumps(told), {7}), (json.dumps({"data": vectors}), range(8, 20)), ("<html>", range(8, 20))
+    for number, (unfit, seen) in enumerate(answers, 1):
+        running.answer(whole(unfit.encode()))
+        body = json.dumps({"model": f"{CHAT}/model-1", "input": "words"}).encode()
+        assert running.request("POST", "/v1/embeddings", body)[0] == 502
+        row = settled(folder, number)[-1]
+        assert (row["state"], row["reason"], row["nano"]) == ("estimated", "wire", (row["input"] or 0) * 2_500)
+        assert row["input"] in seen, row
+
+
 def test_pages_of_the_gateway_make_no_rows(recorded: Recording) -> None:
     running, folder, _ = recorded
     for path in ("/v1/models", "/api/tags", "/api/version", "/readyz"):

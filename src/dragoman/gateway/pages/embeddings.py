@@ -75,7 +75,7 @@ class _Asked:
             usage = Usage(input=found.tokens, output=None if found.tokens is None else 0)
             if len(found.vectors) != len(request.inputs):
                 counts = f"expected {len(request.inputs)} embeddings, got {len(found.vectors)}"
-                raise Refused(Failure("wire", counts, 502, usage=usage))
+                raise Refused(Failure("wire", counts, usage=usage))
             return found, usage
 
         most = chain.targets[0].bounds.of_embeddings(len(request.inputs))

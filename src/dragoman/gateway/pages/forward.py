@@ -89,7 +89,7 @@ class Forwarder:
             try:
                 return await run_sized(len(body), partial(read, target, body))
             except WireError as problem:
-                raise Refused(Failure("wire", str(problem), 502)) from None
+                raise Refused(Failure("wire", str(problem))) from None
 
         async with self._course(call, chain) as course:
             found, usage = await _along(course, ask)

@@ -348,6 +348,7 @@ def test_what_a_tool_returns_reaches_the_model_as_it_is() -> None:
         "huge": (10**5000, "digits"),
         "bytes": (b"PNG", "the tool returned bytes, which no model reads; return a string, or dragoman.Media("),
         "view": (memoryview(b"PNG"), "the tool returned memoryview"),
+        "unread": (map(str, [1]), "the tool returned map, whose values nobody has read; return a list"),
     }
     for value, expected in seen_by_model.values():
 

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import functools
 import pathlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -91,6 +91,17 @@ def test_arguments_that_do_not_fit_are_told(arguments: str) -> None:
 def many(*cities: str) -> None: ...
 
 
+def placed(city: str, /) -> None: ...
+
+
+def one_by_one(city: str) -> Iterator[str]:
+    yield city
+
+
+async def one_by_one_later(city: str) -> AsyncIterator[str]:
+    yield city
+
+
 def any_named(**cities: str) -> None: ...
 
 
@@ -101,6 +112,12 @@ def unsayable(place: pathlib.Path) -> None: ...
     ("function", "problem"),
     [
         (many, r"tool many: expected parameters with names, got \*cities"),
+        (placed, "tool placed: expected parameters with names, got city, which is positional-only"),
+        (
+            one_by_one,
+            "tool one_by_one: expected a function that returns, got one that yields; return a list",
+        ),
+        (one_by_one_later, "tool one_by_one_later: expected a function that returns, got one that yields"),
         (any_named, r"tool any_named: expected parameters with names, got \*\*cities"),
         (unsayable, "tool unsayable: its parameters cannot be said in JSON: type .*Path.* is not supported"),
         (lambda: None, "got a lambda"),

@@ -58,12 +58,14 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
 
     Raises:
         UsageError: the signature has `*args`, `**kwargs` or positional-only parameters, or a type that JSON cannot
-            express.
+            express; or the function is a generator.
     """
     name = getattr(function, "__name__", "")
     if not name or name == "<lambda>":
         seen = "a lambda" if name else f"an object of type {type(function).__name__}"
         raise UsageError(f"expected a named function as a tool, got {seen}; give it a name with def")
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise UsageError(f"tool {name}: expected a function that returns, got one that yields; return a list")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
     except (NameError, TypeError) as problem:
@@ -72,7 +74,8 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     for parameter in _parameters(name, function):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise UsageError(f"tool {name}: expected parameters with names, got {parameter}")
+            what = f"{parameter.replace(annotation=parameter.empty)}, which is {parameter.kind.description}"
+            raise UsageError(f"tool {name}: expected parameters with names, got {what}")
         kind = hints.get(parameter.name, Any)
         description = described.get(parameter.name) or _description_in(kind)
         if parameter.default is None:

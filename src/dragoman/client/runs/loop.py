@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any, Generic, final
 
 import msgspec
@@ -136,6 +136,9 @@ def _written(value: object) -> str:
     try:
         return "" if value is None else _json.raw_text(read_json("result", value))
     except UsageError:
+        if isinstance(value, Iterator | AsyncIterator):  # nobody has read it: what it would do is not done yet
+            kind = type(value).__name__
+            raise UsageError(f"the tool returned {kind}, whose values nobody has read; return a list") from None
         return str(value)
 
 

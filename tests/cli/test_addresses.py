@@ -100,6 +100,12 @@ def test_the_library_and_the_file_say_the_same(address: str, tmp_path: Path) -> 
     with pytest.raises(UsageError) as refused:
         Client(base_url=address)
     assert f"; write http://{address}" in str(refused.value)
+    whole = f"http://{address.rstrip('/')}/chat/completions"
+    with pytest.raises(UsageError, match="expected the address before /chat/completions"):
+        Client(base_url=whole)
+    file.write_text(f"[providers.lab]\nprotocol = 'openai-chat'\nbase_url = '{whole}/'\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"lab\.base_url: expected the address before /chat/completions"):
+        Client(file)
     with Client({}) as client, pytest.raises(UsageError, match=r"got an address .*\[providers\.NAME\]"):
         client.reply(f"{address}/m", "hello")
 

@@ -8,6 +8,9 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 _NO_HOST: Final = re.compile(r"[^\w.:%-]")
+_REQUEST_PATHS: Final = (
+    "/chat/completions", "/responses", "/v1/messages", "/api/chat", ":generateContent", ":streamGenerateContent",
+)  # fmt: skip
 
 
 def split_url(url: str) -> tuple[SplitResult, str] | None:
@@ -47,6 +50,11 @@ def whole_address(word: str) -> str | None:
         return None
     whole = word if "://" in word else f"http://{word}"
     return whole if split_url(whole) is not None else None
+
+
+def request_path(url: str) -> str:
+    """Return the path of a request that ends an address: a base URL stands before it. "" if none does."""
+    return next((path for path in _REQUEST_PATHS if url.rstrip("/").endswith(path)), "")
 
 
 def scheme_hint(word: str) -> str:

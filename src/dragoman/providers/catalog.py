@@ -16,7 +16,7 @@ import msgspec
 from dragoman import _json
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocol import PLAIN, Dialect, ModelLimits
-from dragoman.providers.address import scheme_hint, split_url, whole_address
+from dragoman.providers.address import request_path, scheme_hint, split_url, whole_address
 from dragoman.providers.wrong_tables import listed, wrong_value
 from dragoman.types import ProtocolName
 
@@ -338,6 +338,8 @@ def _check_url(name: str, url: str, placeholders: Iterable[str]) -> None:
         )
     if "?" in url or "#" in url:
         raise ConfigError(f"providers.{name}.base_url: expected no query in it; set query instead")
+    if path := request_path(url):
+        raise ConfigError(f"providers.{name}.base_url: expected the address before {path}; leave that out")
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True):

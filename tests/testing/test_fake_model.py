@@ -73,7 +73,9 @@ def test_a_cut_is_a_failure_and_runs_no_call(protocol: ProtocolName, what: Any) 
 
 
 @for_each("protocol", PROTOCOLS)
-@for_each(("status", "kind"), [(401, "auth"), (404, "not_found"), (429, "rate"), (500, "internal")])
+@for_each(
+    ("status", "kind"), [(401, "auth"), (404, "not_found"), (429, "rate"), (500, "internal"), (503, "overloaded")]
+)
 def test_an_error_has_its_status(protocol: ProtocolName, status: int, kind: str) -> None:
     with FakeModel(error(status, "no luck"), protocol=protocol), dragoman.Client(retries=0) as client:
         with pytest.raises(dragoman.CallFailed, match="no luck") as raised:

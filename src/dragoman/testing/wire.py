@@ -56,7 +56,8 @@ def play_turn(protocol: Protocol, parsed: Parsed, script: Script, usage: Usage) 
     """
     request = parsed.request
     if script.failure is not None:
-        status, body = protocol.render_error(script.failure)
+        usual, body = protocol.render_error(script.failure)
+        status = script.failure.status or usual
         headers = {"content-type": "application/json"}
         if script.failure.retry_after is not None:
             headers["retry-after"] = f"{script.failure.retry_after:g}"

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO, final
 
 from dragoman import _json
+from dragoman.client.failure_words import shown_address
 from dragoman.client.mcp.session import (
     CALL_SECONDS,
     OPEN_SECONDS,
@@ -136,7 +137,8 @@ class McpTools:
             if not opened.done():
                 last = masked(errors.last(), secrets.values())
                 told = f"; it wrote: {last}" if last else ""
-                failed = f"the MCP server {name} cannot be used: {session.words_of(problem)[:200]}{told}"
+                place = f" at {shown_address(server.url)}" if server.url else ""
+                failed = f"the MCP server {name}{place} cannot be used: {session.words_of(problem)[:200]}{told}"
                 opened.set_exception(McpFailed(failed))
 
     def _offer(self, server: str, session: McpSession, tool: Any) -> str | None:

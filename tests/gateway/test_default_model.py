@@ -22,6 +22,7 @@ TOLD = (
     Model("ollama", "granite4:latest", tools=True),
     Model("ollama", "qwen3:8b", tools=True),
 )
+LAB = '[providers.lab]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:9/v1"\n'
 PASSED = {name: ProbeResult("passed", "") for name in ("toolCall", "result-round-trip")}
 
 
@@ -77,6 +78,9 @@ def test_a_server_without_tools_leaves_the_name_unknown(tmp_path: Path) -> None:
         ("openai/gpt-5", '[routes.a]\ntargets = ["ollama/b"]', {}, "; openai needs a key: set OPENAI_API_KEY"),
         ("opnai/gpt-5", "", {}, "; there are: "),
         ("openai/gpt-5", "", {"only_routes": True}, ""),
+        ("gpt-5", LAB, {}, "; there are: embedded/smollm2, lab/MODEL"),
+        ("lab", LAB, {}, "; nearest: lab/MODEL"),
+        ("gpt-5", LAB + '[routes.a]\ntargets = ["lab/b"]', {}, "; there are: a, embedded/smollm2, lab/MODEL"),
     ],
 )
 def test_a_model_whose_provider_has_no_key_is_told_which(

@@ -243,7 +243,16 @@ class ModelNames:
             return default
         provider = None if self._only_routes else self._config.catalog.providers.get(name.partition("/")[0])
         problem = "" if provider is None else self._config.missing_key(provider)
-        raise UnknownModel(name, tuple(listed.name for listed in self.listed()), problem)
+        listed = tuple(one.name for one in self.listed())
+        raise UnknownModel(name, listed + self._unlisted(listed), problem)
+
+    def _unlisted(self, listed: tuple[str, ...]) -> tuple[str, ...]:
+        """Return `provider/MODEL` for each configured provider that tells none of its models."""
+        if self._only_routes:
+            return ()
+        told = {name.partition("/")[0] for name in listed}
+        servers = [one.name for one in self.servers() if one.name in self._config.providers]
+        return tuple(f"{name}/MODEL" for name in servers if name not in told)
 
     def _default(self) -> str | None:
         """Return what answers to every other name if no route is configured: a local model that is proven, or claimed,

@@ -88,7 +88,7 @@ class Guard:
             if self._ring is not None and self._ring.is_too_old:
                 words = "the keys of this gateway's store cannot be checked now"
                 return Failure("overloaded", words, 503, _AWAY_SECONDS, code="keys_away")
-            return Failure("auth", "expected a client key of this gateway", 401)
+            return Failure("auth", "expected a client key of this gateway (dragoman keys makes one)", 401)
         return None
 
     @property

@@ -8,9 +8,14 @@ from typing import Any
 
 import pytest
 
+from dragoman.config import AdminKey
+from dragoman.gateway.administration.admin_keys import Granters
+from dragoman.gateway.administration.api import AdminApi
+from dragoman.gateway.administration.ledger_access import Desk
 from dragoman.ledger.key_ring import KeyRing
 from dragoman.ledger.reports.checking import check
-from gateway.administration.desks import ALL, READ, TEAM, Office, files
+from dragoman.secret import Secret
+from gateway.administration.desks import ALL, FILE_QUOTA, READ, TEAM, Office, files
 
 
 @pytest.fixture
@@ -187,3 +192,22 @@ def test_an_admin_key_with_bounds_moves_nobody_under_another_limit(office: Offic
     assert office.ask("PATCH", "/keys/hers", {"labels": {"cost": "4711"}}, key=TEAM).status == 200
     assert office.ask("POST", "/keys/hers/rotate", {}, key=TEAM).status == 200
     assert office.ask("PATCH", "/keys/hers", {"owner": "eve", "labels": {}}).status == 200  # who has no bounds may
+
+
+def test_an_admin_key_with_bounds_but_no_team_moves_nobody_under_another_teams_limit(office: Office) -> None:
+    made(office, name="hers", team="research", models=["ollama/*"])
+    made(office, name="free", models=["ollama/*"])
+    shown = "some-5f0e1d2c3b4a5968778"
+    granters = Granters((AdminKey("env:A", ("read", "keys"), "some", models=("ollama/*",)),), (Secret(shown),))
+    office.api = AdminApi(Desk(office.folder, list, lambda: [FILE_QUOTA]), granters, is_open=lambda: True)
+    for method, path, team in (
+        ("POST", "/keys", "research"),
+        ("PATCH", "/keys/free", "research"),
+        ("PATCH", "/keys/hers", ""),
+        ("PATCH", "/keys/hers", "web"),
+    ):
+        body = {"team": team} | ({"name": "x"} if method == "POST" else {})
+        told = office.ask(method, path, body, key=shown)
+        assert (told.status, told.value["error"]["code"]) == (403, "beyond_bounds"), (method, path, team, told)
+    assert office.ask("PATCH", "/keys/free", {"team": "web"}, key=shown).status == 200
+    assert office.ask("PATCH", "/keys/hers", {"labels": {"a": "b"}}, key=shown).status == 200

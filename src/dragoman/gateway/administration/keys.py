@@ -80,7 +80,7 @@ def make_key(desk: Desk, asked: Asked, new: NewKey) -> Answer:
         )
     )
     refuse_excess(asked, key)
-    _refuse_moved(asked, _limited_by(desk, asked), VirtualKey(name=key.name), key)
+    _refuse_moved(asked, _limited_by(desk, asked), VirtualKey(name=key.name, team=asked.granter.team), key)
     _refuse_file(desk, key.name)
     secret, digest = new_secret()
     with desk.keys(asked) as book:
@@ -180,12 +180,12 @@ def _limited_by(desk: Desk, asked: Asked) -> list[Quota]:
     """Return the quotas that limit a bounded granter by what a key says of itself."""
     if not asked.granter.is_bounded:
         return []
-    return [quota for quota in desk.all_quotas(asked) if quota.scope in ("owner", "label")]
+    return [quota for quota in desk.all_quotas(asked) if quota.scope in ("owner", "team", "label")]
 
 
 def _refuse_moved(asked: Asked, quotas: list[Quota], before: VirtualKey, after: VirtualKey) -> None:
     """Check that the same ones of these quotas count for a key as before."""
-    seen = [Scopes(owner=key.owner, labels=key.labels) for key in (before, after)]
+    seen = [Scopes(owner=key.owner, team=key.team, labels=key.labels) for key in (before, after)]
     old, new = ({f"{quota.scope}:{value}" for quota in quotas for value in each.values(quota)} for each in seen)
     if old != new:
         words = "a quota counts by it, and an admin key with bounds changes no limits"

@@ -160,7 +160,8 @@ def test_public_addresses_are_public(address: str) -> None:
 
 @for_each(
     "path", ["docs/../secret", "docs/..", "..", "docs/./x", "docs/%2e%2e/x", "docs/.%2E?a", "docs/%252e%252e/x", "docs/..;a=b/x",
-             "docs/..%3b/x", "docs/..%2fx", "docs/..%5cx", "docs/x%2f..", "docs//../x"],
+             "docs/..%3b/x", "docs/..%2fx", "docs/..%5cx", "docs/x%2f..", "docs//../x", "docs/..%3fx", "docs/..%23x",
+             "docs/..%00/x", "docs/..%20/x", "docs/..%c0%af/x"],
 )  # fmt: skip
 def test_a_path_that_goes_up_is_refused(path: str) -> None:
     """A rule for the folder would cover any other of its host."""

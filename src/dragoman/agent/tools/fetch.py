@@ -34,6 +34,8 @@ _BYTES: Final = 1024 * 1024
 _CHARACTERS: Final = 30_000
 _URL_LIMIT: Final = 2_000
 _ASCII: Final = bytes(range(128))  # what an address may have as it is
+#: A component of a path that is no name, or is none for who cuts it at a sign: `..;a`, `..?`, `..` before a zero byte.
+_DOTS: Final = re.compile(r"(?:^|[/\\])\.\.?(?![\w.~-])")
 _PORTS: Final = {"http": 80, "https": 443}
 _HIDDEN: Final = frozenset({"script", "style", "noscript", "template", "svg"})
 _BLOCKS: Final = frozenset(
@@ -96,7 +98,7 @@ def check_url(url: str) -> str:
     if port not in (None, _PORTS[found.scheme]):
         raise ToolFailed(f"expected the usual port {_PORTS[found.scheme]}, got {port}")
     decoded = unquote(unquote(found.path))  # as what stands before a server may read it, and once more
-    if any(part.partition(";")[0] in (".", "..") for part in re.split(r"[/\\]", decoded)):
+    if _DOTS.search(decoded):
         raise ToolFailed("expected a path without . and .. in it: a rule for its folder would allow others")
     name = f"[{host}]" if ":" in host else host
     path, query = (quote(part, safe=_ASCII) for part in (found.path, found.query))

@@ -7,7 +7,7 @@ import json
 from itertools import product
 from typing import Any, Final
 
-from dragoman.protocol.media_types import type_of_base64
+from dragoman.protocol.media_types import type_of_base64, type_of_bytes
 from dragoman.types import ProtocolName
 from field_fates import send
 from for_each import for_each
@@ -52,6 +52,23 @@ def test_the_first_bytes_tell_a_type(mime: str) -> None:
     assert type_of_base64(told(mime)) == mime
     assert type_of_base64(told(mime)[:4] + "\n" + told(mime)[4:]) == mime
     assert type_of_base64("AAAAAAAAAAAAAAAAAAAAAAAA") is type_of_base64("!") is type_of_base64("") is None
+
+
+@for_each(
+    "mime,start",
+    [
+        ("image/heic", b"\0\0\0\x18ftypheix"), ("image/avif", b"\0\0\0\x18ftypavis"),
+        ("audio/mp4", b"\0\0\0\x18ftypM4B "), ("video/mp4", b"\0\0\0\x18ftypisom"),
+        ("video/3gpp", b"\0\0\0\x18ftyp3gp5"), (None, b"\0\0\0\x18ftypcrx "),
+        ("video/webm", b"\x1a\x45\xdf\xa3\x9fB\x86\x81\1B\xf7\x81\1B\xf2\x81\4B\xf3\x81\x08B\x82\x84webm"),
+        ("video/x-matroska", b"\x1a\x45\xdf\xa3\xa3B\x86\x81\1B\xf7\x81\1B\xf2\x81\4B\xf3\x81\x08B\x82\x88matroska"),
+        ("audio/mpeg", b"\xff\xf3\x44\xc4"), (None, b"GIF8 is how"), (None, b"%PDF is"), (None, b"ID3 decision"),
+        (None, b"OggS are"), (None, b"The ftyp box"),
+    ],
+)  # fmt: skip
+def test_a_start_that_several_forms_share_makes_no_type_up(mime: str | None, start: bytes) -> None:
+    assert type_of_bytes(start) == mime
+    assert type_of_base64(base64.b64encode(start + b"\0" * 60).decode()) == mime
 
 
 @for_each("mime,target", product(FILES, [CHAT, RESPONSES, MESSAGES, GEMINI, OLLAMA]))

@@ -29,7 +29,8 @@ SEARCH: Final = {"type": "web_search"}
 CODE: Final = {"type": "code_interpreter", "container": {"type": "auto"}}
 TOOLS: Final[dict[ProtocolName, list[dict[str, Any]]]] = {
     CHAT: [NESTED, FLAT, BARE, SEARCH, CODE, {"type": "custom", "custom": {"name": "c"}}, {"type": "whatever"}],
-    RESPONSES: [FLAT, NESTED, SEARCH, CODE, {"type": "custom", "name": "c"}, {"type": "tool_search"}],
+    RESPONSES: [FLAT, NESTED, SEARCH, CODE, {"type": "custom", "name": "c"}, {"type": "tool_search"},
+                {"type": "custom", "custom": {"name": "c"}}],
     MESSAGES: [BARE, {"type": "web_search_20250305", "name": "web_search"},
                {"type": "code_execution_20250825", "name": "code_execution"},
                {"type": "bash_20250124", "name": "bash"}],
@@ -86,6 +87,13 @@ def test_what_stands_in_a_tool_beside_what_is_read_of_it_is_sent_or_named(
         kinds = {plain(str(word)) for word in (tool.get("type"), tool.get("name"), *tool) if word}
         left_out = {"tools", *(f"tools.{kind}" for kind in kinds)}  # the whole tool
         assert left_out.intersection(named) or any(plain(key) in where for where in named), (tool, value, named)
+
+
+@for_each("tool", [{"type": 7, "name": MARK}, {"type": ["function"], "name": MARK}, {"type": "function"},
+                   {"type": "custom", "name": ""}, {"type": "function", "function": {}}])  # fmt: skip
+def test_a_tool_that_nobody_could_call_is_refused(tool: dict[str, Any]) -> None:
+    for source in (CHAT, RESPONSES):
+        assert isinstance(send(json.dumps(request(source, tool)), source, CHAT), str), (source, tool)
 
 
 CHOICES: Final[dict[ProtocolName, list[Any]]] = {

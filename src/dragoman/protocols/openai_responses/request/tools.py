@@ -13,7 +13,15 @@ from typing import Any, Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.json_fields import Fields, native_fields, read
-from dragoman.codec.unread import name_unread, read_allowed, refuse_no_text, wanted_text, with_schema
+from dragoman.codec.unread import (
+    name_unread,
+    read_allowed,
+    refuse_no_text,
+    refuse_other_kinds,
+    wanted_text,
+    with_schema,
+)
+from dragoman.errors import WireError
 from dragoman.events import Deviation
 from dragoman.protocol import Dialect
 from dragoman.protocols.openai_responses.request.namespaces import known_name, new_name, place, place_of
@@ -42,6 +50,7 @@ def parse_tools(raw: Raw, deviations: list[Deviation]) -> tuple[tuple[Tool, ...]
     if "namespace" in kinds:
         taken = {_text(entry, "name") for entry, kind in zip(entries, kinds, strict=True) if kind != "namespace"}
     for index, (entry, kind) in enumerate(zip(entries, kinds, strict=True)):
+        refuse_other_kinds(entry, {"type": "a text"}, f"tools[{index}].")
         if kind in ("function", "custom", "") and not (kind == "" and "name" not in entry and "function" not in entry):
             tools.append(_parse_tool(entry, deviations, f"tools[{index}]"))
         elif kind == "namespace" and "tools" in entry:
@@ -55,11 +64,12 @@ def parse_tools(raw: Raw, deviations: list[Deviation]) -> tuple[tuple[Tool, ...]
 
 
 def _parse_tool(entry: dict[str, Raw], deviations: list[Deviation], where: str) -> Tool:
-    if "function" in entry and "name" not in entry:  # Chat's form
-        inner = _json.typed_decoder(dict[str, Raw])(entry["function"])
+    nested = next((kind for kind in ("function", "custom") if kind in entry), None)
+    if nested is not None and "name" not in entry:  # Chat's form
+        inner = _json.typed_decoder(dict[str, Raw])(entry[nested])
         if not isinstance(inner, Malformed):
-            deviations.append(Deviation("sibling-key", f"{where}.function"))
-            beside = {name: raw for name, raw in entry.items() if name != "function"}
+            deviations.append(Deviation("sibling-key", f"{where}.{nested}"))
+            beside = {name: raw for name, raw in entry.items() if name != nested}
             twice = {name: raw for name, raw in beside.items() if raw not in (_NULL, inner.get(name, raw))}
             name_unread(twice, where, deviations, "type")
             entry = beside | inner
@@ -75,8 +85,11 @@ def _parse_tool(entry: dict[str, Raw], deviations: list[Deviation], where: str) 
         rest.pop("strict", None)
         if strict != _FALSE:
             rest["strict"] = strict
+    name = wanted_text({} if entry.get("name") == _NULL else entry, "name", where)
+    if not name:
+        raise WireError("expected the name of a tool", path=f"{where}.name")
     return Tool(
-        wanted_text({} if entry.get("name") == _NULL else entry, "name", where),
+        name,
         wanted_text(entry, "description", where) if entry.get("description", _NULL) != _NULL else "",
         None if is_custom or schema is None or schema == _NULL else Raw(bytes(schema)),
         "custom" if is_custom else "function",

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import dragoman
+from dragoman.cli.body_input import read_prompt
 from dragoman.cli.local_servers import find_all, render_found
 from dragoman.cli.main import main
 from dragoman.config import Config, load_config
@@ -169,3 +170,15 @@ def test_a_file_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch, capsy
         ):
             assert main(words) == 2, words
             assert "standard input: expected at most 1 MiB" in capsys.readouterr().err
+
+
+def test_a_prompt_that_is_no_utf_8_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A prompt may have the character that takes the place of what is none."""
+    for data, is_told in ((b"a \xff", True), ("a \ufffd".encode(), False)):
+        (tmp_path / "prompt").write_bytes(data)
+        with (tmp_path / "prompt").open("rb") as file:
+            monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=file))
+            assert read_prompt("-") == "a \ufffd"
+            assert ("no UTF-8" in capsys.readouterr().err) == is_told

@@ -238,6 +238,9 @@ def test_what_is_on_this_machine_is_told_by_its_address() -> None:
         with dragoman.Client(providers={"lab": lab, "ollama": far}) as client:
             assert [one.is_local for one in client.models("lab")] == [True]
             assert not any(one.is_local for one in client.models() if one.target.startswith("ollama/"))
+        lab["base_url"] = f"{here.url}/v1".replace("127.0.0.1", "0.0.0.0")
+        with dragoman.Client(providers={"lab": lab}) as client:
+            assert [one.is_local for one in client.models("lab")] == [True]
 
 
 def test_a_list_that_failed_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

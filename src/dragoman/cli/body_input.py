@@ -160,10 +160,12 @@ def read_prompt(word: str) -> str:
     """Return the prompt: the word, or all of standard input for `-`. Raises `UsageError`: that never ends."""
     if word != "-":
         return word
-    text = read_whole(word).decode("utf-8", "replace")
-    if "\ufffd" in text:
+    data = read_whole(word)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
         hint("standard input: what is no UTF-8 goes as \ufffd\n")
-    return text
+        return data.decode(errors="replace")
 
 
 def _too_large(where: str) -> UsageError:

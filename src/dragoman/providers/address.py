@@ -39,9 +39,9 @@ def is_loopback(host: str) -> bool:
 
 
 def is_on_this_machine(url: str) -> bool:
-    """Return whether a server's address means this machine only."""
+    """Return whether a server's address means this machine only. Who asks `0.0.0.0` asks this machine."""
     found = split_url(url)
-    return found is not None and is_loopback(found[1])
+    return found is not None and (is_loopback(found[1]) or found[1] in ("0.0.0.0", "::"))
 
 
 def whole_address(word: str) -> str | None:

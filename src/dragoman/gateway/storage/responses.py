@@ -43,6 +43,7 @@ CREATE TABLE IF NOT EXISTS item (
     PRIMARY KEY (owner, id)) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS item_response ON item (response);
 """
+_SELECT: Final = "SELECT previous, input, response FROM response WHERE"
 #: A use is written down when the one before is so many seconds old.
 _USE_SECONDS: Final = 3_600
 #: Rows are counted after so many new ones, or so many new bytes.
@@ -267,15 +268,23 @@ def is_text(id: str) -> bool:
 def _find(connection: sqlite3.Connection, owner: str, id: str) -> Kept:
     if not is_text(id):
         raise NotKept(id)
-    found = connection.execute(
-        "SELECT previous, input, response FROM response WHERE owner = ? AND id = ?", (owner, id)
-    ).fetchone()
-    items = None if found is None else unsealed(*found)
-    if items is None:
-        if found is not None:
-            _LOG.warning("a stored response is damaged, and so it is not found")
+    found = _sound(connection.execute(f"{_SELECT} owner = ? AND id = ?", (owner, id)))
+    if found is None:
         raise NotKept(id)
-    return Kept(id, found[0], input_of(items), found[2])
+    previous, items, response = found
+    return Kept(id, previous, input_of(items), response)
+
+
+def _sound(rows: sqlite3.Cursor) -> tuple[str | None, bytes, bytes] | None:
+    """Return the row that was asked for by `_SELECT`, unsealed, or None if there is none or it is damaged."""
+    row = rows.fetchone()
+    if row is None:
+        return None
+    items = unsealed(*row)
+    if items is None:
+        _LOG.warning("a stored response is damaged, and so it is not found")
+        return None
+    return row[0], items, row[2]
 
 
 def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) -> list[Round]:
@@ -314,10 +323,8 @@ def _items(connection: sqlite3.Connection, owner: str, ids: list[str]) -> dict[s
     found: dict[str, Raw] = {}
     size = 0
     for number, names in wanted.items():
-        row = connection.execute(
-            "SELECT previous, input, response FROM response WHERE number = ?", (number,)
-        ).fetchone()
-        if row is None or unsealed(*row) is None:
+        row = _sound(connection.execute(f"{_SELECT} number = ?", (number,)))
+        if row is None:
             continue
         size += len(row[2])
         if size > LONGEST:

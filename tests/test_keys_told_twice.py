@@ -11,6 +11,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
+from zlib import crc32
 
 import msgspec
 import pytest
@@ -28,6 +29,7 @@ from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Text, ToolCall
 from for_each import for_each
 from plain_clients import run_by
+from profiles import IS_SOAK
 from two_calls import CALLS, LETTERS, TOOLS, TURNS, WIRES, Path, made, read, value_at, wire_body
 
 
@@ -124,7 +126,7 @@ def test_a_key_told_twice_delivers_nothing_that_was_not_said(wire: str):
                 told[number] = doubled(frame, path, other, is_last=is_last, joint=joint)
                 body = wire_body(wire, told)
                 sent = [f"{line}\n".encode() for line in body.decode().split("\n")]
-                for pieces in ([body], sent):
+                for pieces in ([body], sent) if IS_SOAK else ([body], sent)[crc32(body) % 2 :][:1]:
                     reply = read(wire, pieces)
                     if is_same:
                         assert made(reply) == CALLS and reply.error is None, told[number]

@@ -130,7 +130,7 @@ def test_words_do_not_become_arguments_where_the_own_brace_is_missing(form: Form
         ("write_file", {"path": "a", "content": "x", "options": {"a": 1}}),
     ):
         (body, closing), *_ = (written := form.write([call])).calls
-        for words in BRACED if body[-1] in ")}" else ():
+        for words in some(BRACED, body, 1) if body[-1] in ")}" else ():
             for behind in (words, words + closing + written.tail, closing + written.tail + words):
                 text = written.lead + body[:-1] + behind
                 reply = play(text, "stop", len(text))

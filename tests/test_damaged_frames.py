@@ -48,10 +48,20 @@ def test_no_call_in_a_value_of_a_damaged_call_is_run(form: Form) -> None:
 
 
 def test_a_tag_of_values_that_prose_names_refuses_no_call() -> None:
-    call = "[TOOL_CALLS]ping[ARGS]{}"
+    call, tags = "[TOOL_CALLS]ping[ARGS]{}", "<function=get_time>\n<parameter=zone>\na\n</parameter>\n</function>"
     for words in (
         "Use `<parameter=x>` here.\n", 'The tag "<parameter" is none.\n', "It ends with </parameter>.\n",
         "I look at the <parameter> element of pom.xml first.\n", "Is <parameter name='x'> there? ",
+        "In src/my_app/pom.xml the <parameter> element is missing.\n", "a = [1] {x} and <param> of A & B: ",
+        "See a/b for <param>.\n", "See a/b (not for <parameter>) there: ", "See a_b, <parameter>, <param>:\n",
     ):  # fmt: skip
         for size in (1, 999):
             assert delivered(play_with(OFFERED, words + call, "stop", size)) == [("ping", {})], words
+            if "<param> " in words or "<parameter> " in words:  # tells nothing of calls of its own form either
+                assert delivered(play_with(OFFERED, words + tags, "stop", size)) == [("get_time", {"zone": "a"})], words
+
+
+def test_a_tag_that_may_begin_a_value_refuses_the_call_behind_it() -> None:
+    for before in ("a_b <parameter> \n", "a_b <parameter>x ", "a_b <parameter> <name>x</name> ", "\n<parameter> x "):
+        for size in (1, 999):
+            assert delivered(play_with(OFFERED, before + "[TOOL_CALLS]ping[ARGS]{}", "stop", size)) == [], before

@@ -36,6 +36,7 @@ def take_nothing(code: str, where: str, seen: str) -> None:
 GIVEN: dict[str, dict[str, Any]] = {
     "ledger/times.py read_moment": {"now": 0.0},
     "_json.py holds_all": {"text": '{"a":1}'},
+    "stages/rescue/markers.py is_cut": {"behind": ">"},
     "_json.py split_values": {"problem": "Extra data"},
     "agent/approval.py words_of": {"pattern": None},
     "agent/tools/read.py text_of": {"name": "a"},

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Final, NamedTuple
 
 from dragoman.codec.counterparts import is_refusal
+from dragoman.codec.patterns import rare_pattern
 from dragoman.events import TextStart, ThinkingStart
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.code import Code
@@ -34,6 +35,10 @@ _BEGINS: Final = (("</", "<"), ("<|close|>", "<|open|>"), (":end|>", ":start|>")
 _MOVED: Final = "an argument of it, or a part of one, stands before it"
 #: Why one is refused behind the tag that begins a value, of whichever family.
 _INSIDE: Final = "it stands in an argument of another call, which cannot be read"
+
+#: Behind a tag that begins an argument and names none: what goes on as a sentence does behind an element, and what may.
+_IN_SENTENCE: Final = rare_pattern(r">(?:[ \t]{1,8}\w|[.,;:!?)]{1,8}(?:\s|\Z))")
+_MAY_BE: Final = rare_pattern(r"(?:>(?:[ \t]{0,8}|[.,;:!?)]{0,8}))?")
 
 #: The tags around thinking, each with its pair.
 THOUGHTS: Final = {tag: pair for pair in PAIRS for tag in (*pair.openers, *pair.closers)}
@@ -159,6 +164,16 @@ class Markers:
         return ""
 
 
+def is_cut(tag: str, behind: str) -> bool:
+    """Return whether a tag, with the little that has come behind it, may still turn out to stand in a sentence."""
+    return not behind.strip(" \t") if tag in THOUGHTS else _is_element(tag) and _MAY_BE.fullmatch(behind) is not None
+
+
+def _is_element(tag: str) -> bool:
+    """Return whether a tag begins an argument, whose name stands in it too, and is an element's name in any XML."""
+    return tag[0] == "<" and tag[1:].isalpha()
+
+
 class SeenTags:
     """The tags of values and of thinking that came as text: the calls beside one of values lack something.
 
@@ -183,9 +198,12 @@ class SeenTags:
     def see(self, text: str, found: re.Match[str], code: Code, markers: Markers) -> str:
         """Take a tag found in a text. Return it if it tells something of the calls before it, else "".
 
-        A quoted tag, the end of one, and one of a call whose tool was not offered tell nothing.
+        A quoted tag, one that a sentence names, the end of one, and one of a call whose tool was not offered tell
+        nothing.
         """
         tag = found.group()
+        if _is_element(tag) and code.is_behind_space() and _IN_SENTENCE.match(text, found.end()):
+            return ""
         is_quoted = not code.is_line_start() and code.is_quoted()
         if (pair := THOUGHTS.get(tag)) is not None:
             behind = text[found.end() :]

@@ -10,7 +10,7 @@ from dragoman.gathered import GatheredText
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.code import Code
 from dragoman.stages.rescue.cursor import Close, Cursor, Family, Open
-from dragoman.stages.rescue.markers import THOUGHTS, Markers, SeenTags, message_openers
+from dragoman.stages.rescue.markers import Markers, SeenTags, is_cut, message_openers
 from dragoman.stages.rescue.quoted import Cover
 from dragoman.stages.rescue.runner import Found, Place, Prose, Runner, say
 from dragoman.stages.tool_names import may_be_prefixed
@@ -213,7 +213,9 @@ class Scanner:
                 if end:
                     position = passed + end
                     continue
-            if found.group() in THOUGHTS and self._is_cut(text[found.end() :]):
+            behind = text[found.end() : found.end() + _MOST_KNOWN]
+            is_short = is_tag and len(behind) < _MOST_KNOWN and not self._is_ended
+            if is_short and is_cut(found.group(), behind) and self._code.is_behind_space():
                 position = passed
                 break
             if is_tag:
@@ -248,11 +250,6 @@ class Scanner:
         for family, opener in self._begun[1]:
             self._start(family, opener, text[len(opener) :])
         return self._run(out)
-
-    def _is_cut(self, behind: str) -> bool:
-        """Return whether a tag, with what stands behind it, may still turn out to stand in a sentence."""
-        is_cut = len(behind) < _MOST_KNOWN and not behind.strip(" \t") and not self._is_ended
-        return is_cut and self._code.is_behind_space()
 
     def _pass_tag(self, text: str, found: re.Match[str], out: list[Found]) -> str:
         """Pass a tag that no call took as text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 
 from for_each import for_each
 from rescue_forms import FORMS, Form
@@ -16,11 +17,16 @@ ANYWHERE = [form for form in FORMS if form.where == "anywhere"]
 def test_a_quotation_that_holds_a_call_goes_on_behind_it(form: Form) -> None:
     """A value of the first one holds what closes it."""
     written = form.write([("write_file", {"path": "a", "content": "\0"})])
-    ping = form.write([("ping", {})]).text()
+    ping, chance = form.write([("ping", {})]).text(), random.Random(form.family + form.name)
     for value in {"x", "</tool_call>", *(closing.strip() for _, closing in written.calls)}:
         call = written.text().replace("\\u0000", json.dumps(value)[1:-1]).replace("\0", value)
-        for opening, closing in ('""', "“”", "«»"):
-            text = f"He wrote {opening}{call} and then {ping}{closing} there."
+        for opening, closing in (
+            '""',
+            "“”",
+            "«»",
+            chance.choice(("””", "„“", "„”", "»«", "‹›", "「」", "『』", "《》")),
+        ):
+            text = f"He wrote {opening}{chance.choice(('', ' '))}{call} and then {ping}{closing} there."
             for size in (len(text), 1):
                 assert delivered(play_with(OFFERED, text, "stop", size)) == [], text
 
@@ -29,7 +35,8 @@ def test_a_call_behind_a_quotation_is_run() -> None:
     call = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
     for words in (
         f'He wrote "{call}" there.\n', f"«{call}»\n", f'He wrote "{call} and no more.\n\n',
-        'The "<tool_call>" tag (5" of it):\n',
+        'The "<tool_call>" tag (5" of it):\n', "Jag skrev ”a” och (”b”), 5” lång: ", "He “said” so”. ", "File › Open: ",
+        "「東京」と『大阪』、《a》を調べる:", "“Oh.\nYes.” ",
         'Write "<tool_call>{...}" and close it with </tool_call>.\n', 'It is "<tool_call>{"a": "b"}</tool_call>".\n',
     ):  # fmt: skip
         for size in (999, 1):

@@ -39,10 +39,12 @@ _LAST: Final = 12
 #: What may stand right before the quotation mark of a literal.
 _PREFIX: Final = rare_pattern(r"(?:^|[^\w])(?:[fFrRbBuU]{1,2}|u8R?|LR?)$")
 _QUOTE_ENDS: Final = {
-    '"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "»": "«", "„": "“", "‹": "›", "「": "」", "『": "』", "《": "》",
+    '"': '"', "'": "'", "“": "”", "”": "”", "‘": "’", "«": "»", "»": "«", "„": "“", "‹": "›", "「": "」", "『": "』",
+    "《": "》",
 }  # fmt: skip
-#: What closes one of several lines.
-_CLOSING: Final = frozenset('"“”«»')
+#: What opens one wherever no word stands before it, and what closes one of several lines: no apostrophes.
+_OPENING: Final = frozenset(_QUOTE_ENDS) - set("'‘”")
+_CLOSING: Final = frozenset(_QUOTE_ENDS.values()) - set("'’")
 #: What closes a quotation that lasts to the end of its line.
 _NOTHING: Final = "none"
 _MOST_WAITING: Final = 32
@@ -260,9 +262,7 @@ class Code:
                 self._quote = ""
                 if self._is_quoted:
                     self._hide()  # a tag in quotation marks is a name
-        elif mark in '"“„«»' and (
-            not before[-1:].isalnum() or before[-1:] >= _NO_BLANKS or _PREFIX.search(before) is not None
-        ):
+        elif _opens(mark, before):
             self._has_call = False
             self._quote, self._is_attribute = _QUOTE_ENDS[mark], before[-1:] == "=" and mark != '"'
 
@@ -438,3 +438,11 @@ class Code:
         elif not self._is_paragraph and not self._line[:1].isspace():
             self._list = 0  # text at the margin, behind a blank line
         self._is_paragraph = self._is_paragraph or not self._is_indented()
+
+
+def _opens(mark: str, before: str) -> bool:
+    """Return whether a mark opens a quotation behind a text; in Swedish and Finnish it is the one that closes it."""
+    last = before[-1:]
+    if mark == "”":
+        return last.isspace() or last in "([:="
+    return mark in _OPENING and (not last.isalnum() or last >= _NO_BLANKS or _PREFIX.search(before) is not None)

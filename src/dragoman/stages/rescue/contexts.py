@@ -111,8 +111,8 @@ _BACKSLASH: Final = chr(92)  # no f-string holds one before Python 3.12
 _OPENING, _CLOSING = (*_OTHERS, *_PAIRED), (*_TURN_ENDS, *_PAIRED.values())
 #: Every mark of a context and of quoting: its first character, then a named group for each kind.
 MARK: Final = rare_pattern(
-    r"[`\"“”„«»<\[\]\\#-](?:"
-    r"(?P<ticks>(?<=`)`*+)|(?P<quote>(?<=[\"“”„«»]))|(?P<comment_end>(?<=-)->|(?<=\])\]>)"
+    r"[`\"“”„«»‹›「」『』《》<\[\]\\#-](?:"
+    r"(?P<ticks>(?<=`)`*+)|(?P<quote>(?<=[\"“”„«»‹›「」『』《》]))|(?P<comment_end>(?<=-)->|(?<=\])\]>)"
     rf"|(?P<speaker>{_behind('<', _SPEAKERS)}(?:{'|'.join(_ASSISTANTS)})?)"
     rf"|(?P<other>{'|'.join(_behind(first, _OPENING) for first in '<[#' + _BACKSLASH)})"
     rf"|(?P<turn_end>{'|'.join(_behind(first, _CLOSING) for first in '<[#' + _BACKSLASH)})"

@@ -61,7 +61,7 @@ def _ends(opener: str) -> re.Pattern[str]:
     begun = "".join(f"(?:{re.escape(character)}" for character in closing) + ")?" * len(closing)
     ends = (
         rf"(?P<end>{whole})|(?P<begun>\\\Z|\n[ \t\r]{{0,80}}\Z|(?!\Z){begun}\Z)"
-        r"|\\[^\n]|(?P<quote>[\"“”«»])|(?P<open>[{\[(])|(?P<close>[}\])])"
+        r"|\\[^\n]|(?P<quote>[\"“”«»‹›」』》])|(?P<open>[{\[(])|(?P<close>[}\])])"
     )
     return re.compile(ends)
 

@@ -43,7 +43,7 @@ curl -H "Authorization: Bearer $DRAGOMAN_ADMIN_KEY" http://127.0.0.1:4142{prefix
 - An admin key with a `team` sees and changes only the keys and sums of that team. For it, another team's key does not exist: 404.
 - An admin key with `models` or `routes` (patterns) can only make, change, enable or rotate keys whose own models and routes are
   within these patterns.
-- An admin key with any of these bounds can change no quotas, nor which quotas count by a key's owner and labels: 403. It sees
+- An admin key with any of these bounds can change no quotas, nor which quotas count by a key's owner, team and labels: 403. It sees
   neither the audit nor the state of the ledger.
 - From other machines the API answers 403, unless `admin.behind_tls = true` says that the address is behind TLS.
 - Bodies are `application/json`, {most} KiB at most. An unknown field, a repeated field and an unknown parameter are 400.

@@ -107,10 +107,16 @@ def test_at_home_every_field_is_sent_and_no_value_is_shown(file: Path, capsys: p
     assert SECRET not in shown + json.dumps(found)
 
 
-def test_a_body_that_is_no_request_is_refused_in_words(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_body_that_is_no_request_is_refused_in_words(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     file.write_text("[]", encoding="utf-8")
     assert main(["explain", "--to", "lab/claude", "--from", "openai-responses", str(file)]) == 1
     assert "expected" in capsys.readouterr().err
+    with file.open("r") as given:
+        monkeypatch.setattr("sys.stdin", given)
+        assert main(["explain", "--to", "lab/claude", "--from", "openai-responses"]) == 1
+    assert "standard input: expected" in capsys.readouterr().err
 
 
 def test_what_an_earlier_search_found_stands_in_a_text(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

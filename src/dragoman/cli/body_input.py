@@ -74,7 +74,7 @@ def open_body(file: str, named: ProtocolName | None) -> tuple[Protocol, Iterator
     body = read_whole(file)
     found = recognize(body)
     if not body.strip():
-        raise UsageError(f"{_name(file)}: expected the body of a response, got nothing")
+        raise UsageError(f"{name_of(file)}: expected the body of a response, got nothing")
     if found is None:
         seen = clip(body[:_SEEN].decode("utf-8", "replace"), 60)
         raise UsageError(f"cannot tell the protocol of the body ({seen}); name it: --protocol {'|'.join(SHORT_NAMES)}")
@@ -106,11 +106,12 @@ def read_whole(file: str) -> bytes:
     for chunk in read_chunks(file):
         kept += chunk
         if len(kept) > _LARGEST:
-            raise _too_large(_name(file))
+            raise _too_large(name_of(file))
     return bytes(kept)
 
 
-def _name(file: str) -> str:
+def name_of(file: str) -> str:
+    """Return what a message calls a file."""
     return "standard input" if file == "-" else file
 
 

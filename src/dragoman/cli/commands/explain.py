@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Json
-from dragoman.cli.body_input import add_file, read_protocol, read_whole, write_json
+from dragoman.cli.body_input import add_file, name_of, read_protocol, read_whole, write_json
 from dragoman.cli.logged_request import explain_logged
 from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         url, sent, deviations = _render(body, options.source, target, path)
     except WireError as problem:
-        raise DragomanError(f"{options.file}: {problem}") from None
+        raise DragomanError(f"{name_of(options.file)}: {problem}") from None
 
     def render(tried: Json) -> tuple[Json, list[Deviation]]:
         return _render(_json.encode(tried), options.source, target, path)[1:]

@@ -40,7 +40,9 @@ def test_a_tool_of_any_protocol(declared: dict[str, Any]) -> None:
     [
         ({"type": "web_search_20250305", "name": "web_search"}, r"only its provider runs at tools\[1\]"),
         ({"type": "web_search"}, r"got the keys type at tools\[1\]"),
-        ({"name": ""}, r"expected a name, got an empty one at tools\[1\]"),
+        ({"name": ""}, r"expected the name of a tool at tools\[1\]"),
+        ({"functionDeclarations": [{"name": ""}]}, r"expected .*name.* at tools\[1\]"),
+        ({"type": "function", "function": {"name": ""}}, r"expected the name of a tool at tools\[1\]"),
         ({"name": "find", "parameters": "{}"}, r"expected a JSON schema as an object.*tools\[1\] \(find\)"),
         ({"name": "first"}, "expected tools of different names, got first more than once"),
         ({"name": "find", "parameters": {"x": object()}}, "expected plain JSON values"),

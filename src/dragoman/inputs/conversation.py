@@ -252,7 +252,7 @@ def _read_tool_dict(tool: Mapping[str, Any], position: int) -> tuple[Tool, ...]:
     protocol, declared = _declared(tool, f"tools[{position}]")
     marks = recognition(protocol)
     body: dict[str, Any] = {"model": "any", marks.messages_field: marks.hello, "tools": [declared], "max_tokens": 1}
-    found = _parsed(protocol, body).tools
+    found = _parsed(protocol, body, position).tools
     if not found:
         raise UsageError(f"expected a tool of yours, got one that only its provider runs at tools[{position}]")
     for read in found:
@@ -271,11 +271,13 @@ def _declared(tool: Mapping[str, Any], where: str) -> tuple[ProtocolName, Mappin
     return found
 
 
-def _parsed(protocol: ProtocolName, body: dict[str, Any]) -> Request:
+def _parsed(protocol: ProtocolName, body: dict[str, Any], position: int = 0) -> Request:
+    """Return the request that a body says. `position`: of its one tool among those that were given."""
     encoded = bytes(read_json("messages" if "tools" not in body else "tools", body))
     try:
         spoken = PROTOCOLS[protocol]
         path = spoken.routes[0][1].replace("{model}", "any")
         return spoken.parse_request(encoded, path=path).request
     except WireError as problem:
-        raise UsageError(f"read as {protocol}: {problem}") from None
+        told = str(problem).replace(" at tools[0]", f" at tools[{position}]")
+        raise UsageError(f"read as {protocol}: {told}") from None

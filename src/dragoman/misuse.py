@@ -34,3 +34,10 @@ def first_line(problem: Exception) -> str:
     """Return the kind of another library's exception and the first line of its text, clipped."""
     told = str(problem).strip()
     return f"{type(problem).__name__}{': ' if told else ''}{told.partition(chr(10))[0][:160]}"
+
+
+def reason(problem: Exception) -> str:
+    """Return the last line of the text of an exception that Python or msgspec raised, or its kind with `first_line`."""
+    if isinstance(problem, NameError | TypeError | ValueError) and (told := str(problem).strip()):
+        return told.splitlines()[-1][:400]
+    return first_line(problem)

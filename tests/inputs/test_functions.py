@@ -19,6 +19,7 @@ from dragoman.inputs.functions import tool_of
 from dragoman.inputs.output_types import OutputType
 from dragoman.testing import FakeModel
 from dragoman.types import ToolCall
+from for_each import for_each
 
 
 class Colour(enum.Enum):
@@ -172,3 +173,34 @@ def test_a_pydantic_model_is_a_tool() -> None:
     [tool] = fake.requests[0].tools
     assert (tool.name, tool.description) == ("Paint", "Paint a room.")
     assert tool.schema_object()["required"] == ["room"]
+
+
+#: Texts as annotations, which Python runs when it reads them: each raises something else.
+_WRONG_TEXTS = (
+    "1/0", "os.nope", "int |", "two words", "nope", "nope[0]", "int[0]", "5", "[].pop()",
+    "{}['a']", "\0", "", "(" * 300,
+    "__import__('nope')", "a" * 5_000, "next(iter(()))",
+)  # fmt: skip
+
+
+@for_each("text", _WRONG_TEXTS)
+def test_an_annotation_that_raises_is_told_at_once(text: str) -> None:
+    """A misspelled `datetime.dattime` as text ended in a bare AttributeError, other texts in whatever they raised."""
+
+    def look(place: int) -> str:
+        return ""
+
+    look.__annotations__ = {"place": text}
+    inner = dataclasses.make_dataclass("Inner", ["place"])
+    inner.__annotations__ = {"place": text}
+
+    def nested(place: int) -> str:
+        return ""
+
+    nested.__annotations__ = {"place": inner}
+    for tool in (look, nested):
+        with pytest.raises(UsageError, match=f"^tool {tool.__name__}: its ") as told:
+            tool_of(tool)
+        assert len(str(told.value)) < 500
+    with pytest.raises(UsageError, match=r"^output_type: Inner cannot be said in JSON: ."):
+        OutputType(inner)

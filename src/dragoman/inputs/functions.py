@@ -16,6 +16,7 @@ from dragoman import _json
 from dragoman.errors import UsageError
 from dragoman.inputs.models import is_model, model_schema, model_value
 from dragoman.inputs.values import without_odd_defaults
+from dragoman.misuse import reason
 from dragoman.types import Tool, ToolCall
 
 _ARGS: Final = re.compile(r"^\s*(?:Args|Arguments|Parameters):\s*$", re.MULTILINE)
@@ -61,15 +62,15 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
             express; or the function is a generator.
     """
     name = getattr(function, "__name__", "")
-    if not name or name == "<lambda>":
-        seen = "a lambda" if name else f"an object of type {type(function).__name__}"
+    if not name or name == "<lambda>" or not isinstance(name, str):
+        seen = "a lambda" if name == "<lambda>" else f"an object of type {type(function).__name__}"
         raise UsageError(f"expected a named function as a tool, got {seen}; give it a name with def")
     if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(f"tool {name}: expected a function that returns, got one that yields; return a list")
     try:
         hints = typing.get_type_hints(function, include_extras=True)
-    except (NameError, TypeError) as problem:
-        raise UsageError(f"tool {name}: its annotations cannot be read: {problem}") from None
+    except Exception as problem:  # an annotation may be a text, which is run
+        raise UsageError(f"tool {name}: its annotations cannot be read: {reason(problem)}") from None
     summary, described = _read_docstring(inspect.getdoc(function) or "")
     fields: list[tuple[str, Any] | tuple[str, Any, Any]] = []
     for parameter in _parameters(name, function):
@@ -89,9 +90,8 @@ def tool_of(function: Callable[..., Any]) -> FunctionTool:
     try:
         arguments = msgspec.defstruct(f"{name}_arguments", fields, kw_only=True)
         schema = _schema(arguments)
-    except (TypeError, ValueError) as problem:
-        why = str(problem).strip().splitlines()[-1]
-        raise UsageError(f"tool {name}: its parameters cannot be said in JSON: {why}") from None
+    except Exception as problem:  # so may those of a dataclass among the parameters
+        raise UsageError(f"tool {name}: its parameters cannot be said in JSON: {reason(problem)}") from None
     return FunctionTool(Tool(name, summary, _json.raw(schema)), function, arguments)
 
 

@@ -21,7 +21,7 @@ from dragoman import _json
 from dragoman._json import Json
 from dragoman.errors import UsageError
 from dragoman.inputs.models import in_place, is_model, model_schema, model_value, problem_of
-from dragoman.misuse import first_line, kind_of
+from dragoman.misuse import first_line, kind_of, reason
 from dragoman.types import ResponseSchema
 
 _WRAPPED: Final = "answer"
@@ -122,9 +122,8 @@ def _read(kind: Any, name: str) -> tuple[dict[str, Any], Callable[[Any], Any]]:
         return _union([_read(one, name) for one in arguments])
     try:
         (schema,), definitions = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")  # noqa: TID251
-    except (TypeError, ValueError) as problem:
-        why = str(problem).strip().splitlines()[-1]
-        raise UsageError(f"output_type: {name} cannot be said in JSON: {why}") from None
+    except Exception as problem:  # an annotation may be a text, which is run
+        raise UsageError(f"output_type: {name} cannot be said in JSON: {reason(problem)}") from None
     return in_place({**schema, "$defs": definitions}, name), lambda value: msgspec.convert(value, kind)
 
 

@@ -44,6 +44,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "cli/logged_request.py find_request": {"lines": [b'{"kind":"request","id":"a"}']},
     "cli/terminal.py clip": {"width": 80},
     "client/request/forwarding.py with_query": {"query": "a=b"},
+    "providers/address.py base_url_fault": {"query": "a"},
     "codec/containers.py straighten_object": {"place": Place(), "where": "", "deviate": take_nothing},
     "codec/framing/event_stream.py before_marker": {"deviate": take_nothing},
     "codec/framing/large_frames.py check_large": {"bounds": USUAL_BOUNDS, "look": None},

@@ -11,6 +11,7 @@ import pytest
 from dragoman import Client, ConfigError, UsageError
 from dragoman.cli.complete import COMMANDS
 from dragoman.cli.main import load_command, main
+from for_each import for_each
 
 BARE = ("127.0.0.1:1", "localhost:8000/v1", "[::1]:8080", "gpu-box:11434")
 #: What the words before and behind it must be, for each argument that names a server.
@@ -108,6 +109,35 @@ def test_the_library_and_the_file_say_the_same(address: str, tmp_path: Path) -> 
         Client(file)
     with Client({}) as client, pytest.raises(UsageError, match=r"got an address .*\[providers\.NAME\]"):
         client.reply(f"{address}/m", "hello")
+
+
+#: By what is said of each, addresses that are no base URL.
+_NO_BASE = {
+    "expected the address before /": [
+        "/v1/chat/completions", "/v1/Chat/Completions//", "/v1/completions", "/v1/embeddings", "/openai/responses/",
+        "/v1/messages/count_tokens", "/v1/models", "/v1beta/models/", "/api/chat", "/api/generate", "/api/tags",
+    ],
+    "expected the address before :": ["/v1/models/m:generateContent", "/v1/models/m:streamRawPredict", "/m:predict/"],
+    "expected no blank, line end or invisible": [
+        "/v1 ", "/v1\n", "/v1\r\nX-A: b", "/v1\0", "/a b", "/v1\tb", "/v1\u200b", "/v1\u00a0", "/\x7f",
+        "/v1/responses ",
+    ],
+    "expected no query in it; set ": ["/v1?", "/v1?api-version=1", "/v1#part", "/v1/responses?a=b"],
+}  # fmt: skip
+
+
+@for_each("said, path", [(said, path) for said, paths in _NO_BASE.items() for path in paths])
+def test_an_address_that_is_no_base_url_is_refused(said: str, path: str) -> None:
+    """Blanks, line ends and paths of other requests were sent within the path, and the 404 did not say why."""
+    with pytest.raises(UsageError, match=f"^base_url: {said}"):
+        Client(base_url=f"http://host{path}")
+    with pytest.raises(ConfigError, match=f"^providers.lab.base_url: {said}"):
+        Client(providers={"lab": {"base_url": f"http://host{path}", "protocol": "openai-chat"}})
+
+
+@for_each("path", ["", "/", "/v1/", "/openai/deployments/gpt-4", "/models", "/api", "/v1/chat", "/é", "/inference"])
+def test_an_address_that_may_be_a_base_url_is_taken(path: str) -> None:
+    Client(base_url=f"http://host:8000{path}").close()
 
 
 @pytest.mark.parametrize("word", ["granite4:3b", "qwen3:latest", "a:b", "ollama/x", "localhost", "::1", "x:70000"])

@@ -11,7 +11,7 @@ from dragoman.config import MOST_RETRIES, Config, ToolsMode, load_config, read_t
 from dragoman.config.in_code import CodeTables, laid_over
 from dragoman.errors import ConfigError, UsageError
 from dragoman.inputs.keywords import read_count, read_function, read_text, read_word, wrong
-from dragoman.providers.address import request_path, scheme_hint, split_url
+from dragoman.providers.address import base_url_fault, scheme_hint, split_url
 from dragoman.types import ProtocolName
 
 _PROTOCOLS: Final = get_args(ProtocolName)
@@ -84,8 +84,8 @@ def _check_together(code: CodeTables) -> None:
     if code.base_url is not None and split_url(code.base_url) is None:
         seen = "something else (not shown)" if code.base_url.strip() else "an empty string"
         raise UsageError(f"base_url: expected http://… or https://…, got {seen}{scheme_hint(code.base_url)}")
-    if path := request_path(code.base_url or ""):
-        raise UsageError(f"base_url: expected the address before {path}; leave that out")
+    if fault := base_url_fault(code.base_url or "", "set providers, whose tables take a query"):
+        raise UsageError(f"base_url: {fault}")
     if code.base_url is None and (code.api_key is not None or code.protocol is not None):
         name = "api_key" if code.api_key is not None else "protocol"
         raise UsageError(f"{name}: expected base_url beside it; a provider's own goes into providers")

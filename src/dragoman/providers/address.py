@@ -8,9 +8,12 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
 _NO_HOST: Final = re.compile(r"[^\w.:%-]")
-_REQUEST_PATHS: Final = (
-    "/chat/completions", "/responses", "/v1/messages", "/api/chat", ":generateContent", ":streamGenerateContent",
-)  # fmt: skip
+#: What a base URL stands before: the paths that requests of the five protocols go to, and of other interfaces there.
+_REQUEST_PATH: Final = re.compile(
+    r"(?i)((?:/chat)?/completions|/embeddings|/responses|/v1/messages(?:/count_tokens)?|/v1(?:beta)?/models"
+    r"|/api/(?:chat|generate|embed|embeddings|tags)|:[a-z]++)$"
+)
+_UNSEEN: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060\ufeff]")
 
 
 def split_url(url: str) -> tuple[SplitResult, str] | None:
@@ -52,9 +55,17 @@ def whole_address(word: str) -> str | None:
     return whole if split_url(whole) is not None else None
 
 
-def request_path(url: str) -> str:
-    """Return the path of a request that ends an address: a base URL stands before it. "" if none does."""
-    return next((path for path in _REQUEST_PATHS if url.rstrip("/").endswith(path)), "")
+def base_url_fault(url: str, query: str) -> str:
+    """Return what is wrong with an address as a base URL, or "". `query`: how to give one."""
+    host, _, path = url.partition("://")[2].partition("/")
+    if "@" in host:
+        return "expected no user or password in it; set api_key instead"
+    if _UNSEEN.search(url) and split_url(url) is not None:
+        return "expected no blank, line end or invisible character in it"
+    if "?" in url or "#" in url:
+        return f"expected no query in it; {query}"
+    found = _REQUEST_PATH.search(f"/{path}".rstrip("/"))
+    return f"expected the address before {found[1]}; leave that out" if found else ""
 
 
 def scheme_hint(word: str) -> str:

@@ -16,7 +16,7 @@ import msgspec
 from dragoman import _json
 from dragoman.errors import ConfigError, UsageError
 from dragoman.protocol import PLAIN, Dialect, ModelLimits
-from dragoman.providers.address import request_path, scheme_hint, split_url, whole_address
+from dragoman.providers.address import base_url_fault, scheme_hint, split_url, whole_address
 from dragoman.providers.wrong_tables import listed, wrong_value
 from dragoman.types import ProtocolName
 
@@ -327,19 +327,15 @@ def _check_url(name: str, url: str, placeholders: Iterable[str]) -> None:
     """Refuse an invalid address, and one with a password in it, which would show in messages."""
     if not url:
         return  # known only when the server runs
-    if "@" in url.partition("://")[2].partition("/")[0]:
-        raise ConfigError(f"providers.{name}.base_url: expected no user or password in it; set api_key instead")
     whole = url
     for placeholder in placeholders:
         whole = whole.replace(f"{{{placeholder}}}", "x")
+    if fault := base_url_fault(whole, "set query instead"):
+        raise ConfigError(f"providers.{name}.base_url: {fault}")
     if "{" in whole or split_url(whole) is None:
         raise ConfigError(
             f"providers.{name}.base_url: expected http://… or https://…, got {_clip(url)}{scheme_hint(url)}"
         )
-    if "?" in url or "#" in url:
-        raise ConfigError(f"providers.{name}.base_url: expected no query in it; set query instead")
-    if path := request_path(url):
-        raise ConfigError(f"providers.{name}.base_url: expected the address before {path}; leave that out")
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True):

@@ -320,3 +320,15 @@ def test_what_is_built_for_an_answer_shows_none_of_it_by_its_name() -> None:
 
 def has_repr(node: ast.ClassDef) -> bool:
     return any("__repr__" in ast.unparse(each).split("\n")[0] for each in node.body)
+
+
+def test_no_parameter_of_sqlite_has_a_number() -> None:
+    """`?1` for a sequence warns in Python 3.12.0 to 3.12.3 (github.com/python/cpython/issues/117995)."""
+    numbered = [
+        f"{relative(path)}:{node.lineno}"
+        for path in SOURCES
+        if "sqlite3" in (text := path.read_text(encoding="utf-8"))
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.search(r"\?\d", node.value)
+    ]
+    assert numbered == []

@@ -113,9 +113,9 @@ class SqliteCounters:
             if found is not None and (found[0] is None or claim.number <= found[1]):
                 return Lease("stale", epoch=self.epoch)
             total, holders = connection.execute(
-                "SELECT (SELECT closed + adjusted FROM account WHERE id = ?1) + coalesce(sum(amount), 0), "
-                "count(amount) FROM share WHERE account = ?1",
-                (claim.account,),
+                "SELECT (SELECT closed + adjusted FROM account WHERE id = ?) + coalesce(sum(amount), 0), "
+                "count(amount) FROM share WHERE account = ?",
+                (claim.account, claim.account),
             ).fetchone()
             others = total - (0 if found is None else found[0])
             holders -= found is not None

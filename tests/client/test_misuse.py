@@ -96,6 +96,8 @@ METHODS = {
     "run_stream": _RUN,
     "embed": ["target", "texts", "dimensions", "timeout"],
 }
+#: Tools that a run cannot call.
+_UNRUN = {"[Tool]"}
 #: Right for a type checker's eye alone: a callable may be asked, and answer wrongly, so these are not tried further.
 _CALLABLE = {"lambda", "find", "type", "class"}
 
@@ -124,11 +126,12 @@ def answered(request: dragoman.Request) -> Any:
 def check(method: str, name: str, label: str, ask: Callable[[dict[str, Any]], Any], fake: FakeModel) -> str:
     """What is wrong with the answer to one misuse; "" is nothing."""
     value = VALUES[label] if label != "generator" else iter(())
+    right = RIGHT[name] - _UNRUN if method.startswith("run") else RIGHT[name]
     before = len(fake.requests)
     try:
         ask(arguments_for(method, name, value))
     except dragoman.UsageError as problem:
-        if label in RIGHT[name]:
+        if label in right:
             return f"{method}({name}={label}) was refused: {problem}"
         if len(fake.requests) != before:
             return f"{method}({name}={label}) was sent first"
@@ -137,7 +140,7 @@ def check(method: str, name: str, label: str, ask: Callable[[dict[str, Any]], An
         return ""
     except Exception as problem:
         return f"{method}({name}={label}): {type(problem).__name__}: {problem}"
-    if label not in RIGHT[name]:
+    if label not in right:
         return f"{method}({name}={label}) was taken"
     return ""
 
@@ -343,12 +346,13 @@ def test_what_a_tool_returns_reaches_the_model_as_it_is() -> None:
         "both": (["a cat", picture], (dragoman.Text("a cat"), picture)),
         "texts": (["a", "b"], (dragoman.Text('["a","b"]'),)),
         "result": (dragoman.ToolResult("mine", "", (dragoman.Text("a"),)), (dragoman.Text("a"),)),
-        "nan": ({"a": math.nan}, (dragoman.Text("{'a': nan}"),)),
-        "endless": (endless, (dragoman.Text("[[...]]"),)),
+        "mixed": ([{"a": 1}, picture], (dragoman.Text('{"a":1}'), picture)),
+        "nan": ({"a": math.nan}, (dragoman.Text('{"a":"NaN"}'),)),
+        "endless": (endless, "the tool returned a list: it holds itself, or has too many levels"),
         "huge": (10**5000, "digits"),
-        "bytes": (b"PNG", "the tool returned bytes, which no model reads; return a string, or dragoman.Media("),
-        "view": (memoryview(b"PNG"), "the tool returned memoryview"),
-        "unread": (map(str, [1]), "the tool returned map, whose values nobody has read; return a list"),
+        "bytes": (b"PNG", "the tool returned a bytes: no model reads them; return a string, or dragoman.Media("),
+        "view": (memoryview(b"PNG"), "the tool returned a memoryview"),
+        "unread": ([map(str, [1])], "the tool returned a list with a map in it: nobody has read its values; return a"),
     }
     for value, expected in seen_by_model.values():
 

@@ -303,7 +303,7 @@ class AsyncClient:
             target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
             messages: a prompt, `Message`s, dicts of any of the five protocols, or a list of these.
             system: instructions for the model, before the conversation.
-            tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
+            tools: functions, which it calls.
             tool_choice: "auto", "none", "required", or the name of a tool.
                 A tool that must be called is called in the first turn; then the model is free.
             output_type, output_retries: as in `reply`; `answer.output` holds it.
@@ -350,7 +350,7 @@ class AsyncClient:
             target: `provider/model`, the name of a route, or a list of them in the order in which they are tried.
             messages: a prompt, `Message`s, dicts of any of the five protocols, or a list of these.
             system: instructions for the model, before the conversation.
-            tools: functions, pydantic models, `Tool`s, or dicts of any of the five protocols.
+            tools: functions, which it calls.
             tool_choice: as in `run`: "auto", "none", "required", or the name of a tool.
             output_type, output_retries: as in `reply`; `run.answer.output` holds it.
             max_tokens, temperature, top_p, stop, seed, reasoning, cache, session_id, params: as in `stream`.

@@ -49,7 +49,7 @@ def read_messages(messages: Messages) -> tuple[Message, ...]:
     """
     if isinstance(messages, str | Message | Mapping):
         messages = [messages]
-    if not isinstance(messages, list | tuple):
+    if not isinstance(messages, Sequence) or isinstance(messages, bytes | bytearray | memoryview | range):
         raise UsageError(f"messages: expected {_TAKEN}, or a list of them, got {kind_of(messages)}{_hint(messages)}")
     if isinstance(messages, tuple) and _is_pair(messages):
         raise UsageError(f"messages: expected {_TAKEN}, or a list of them, got a pair{_hint(messages)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from math import isfinite
 from types import UnionType
@@ -13,6 +14,7 @@ from dragoman import _json
 from dragoman._json import Raw
 from dragoman.errors import UsageError
 from dragoman.inputs.keywords import SHOWN, read_word, wrong
+from dragoman.misuse import kind_of
 from dragoman.types import Native, Origin
 
 #: What a field of each kind is called in an error.
@@ -81,18 +83,33 @@ def read_json(name: str, value: object) -> Raw:
     """Return plain values as JSON text.
 
     Raises:
-        UsageError: JSON cannot say one of them, as NaN; nothing is changed to what it can say.
+        UsageError: JSON cannot say one of them, as NaN or bytes; nothing is changed to what it can say.
     """
     try:
-        text = _json.raw(value)
+        text = _json.raw(_plain(name, value, _MOST_LEVELS))
     except (TypeError, ValueError, RecursionError) as problem:
         raise UsageError(f"{name}: expected plain JSON values: {str(problem)[:SHOWN]}") from None
-    data = bytes(text)
-    if data.count(b"{") + data.count(b"[") > _MOST_LEVELS and _is_deep(value):
-        raise UsageError(f"{name}: expected plain JSON values of at most {_MOST_LEVELS} levels, got more")
-    if not _json.is_json(text) or (b"null" in data and _has_odd_number(value)):
-        raise UsageError(f"{name}: expected plain JSON values, got NaN, Infinity or a Raw that is no JSON")
+    if not _json.is_json(text):
+        raise UsageError(f"{name}: expected plain JSON values, got a Raw that is no JSON")
     return text
+
+
+def _plain(name: str, value: Any, levels: int) -> Any:
+    """Return plain values, mappings as dicts. Raises UsageError: JSON cannot say one, or they are too deep."""
+    if isinstance(value, str | int | None):
+        return value
+    if isinstance(value, float) and not isfinite(value):
+        raise UsageError(f"{name}: expected plain JSON values, got NaN or Infinity")
+    if isinstance(value, bytes | bytearray | memoryview) and not isinstance(value, Raw):
+        raise UsageError(f"{name}: expected plain JSON values, got {kind_of(value)}")
+    is_mapping = isinstance(value, Mapping)
+    if not is_mapping and not isinstance(value, list | tuple):
+        return value
+    if not levels:
+        raise UsageError(f"{name}: expected plain JSON values of at most {_MOST_LEVELS} levels, got more")
+    if is_mapping:
+        return {key: _plain(name, one, levels - 1) for key, one in value.items()}
+    return [_plain(name, one, levels - 1) for one in value]
 
 
 def read_object(name: str, value: object) -> Raw:
@@ -126,17 +143,6 @@ def without_odd_defaults(schema: Any) -> Any:
         else without_odd_defaults(one)
         for key, one in kept.items()
     }
-
-
-def _is_deep(value: object) -> bool:
-    """Return whether plain values stand in more levels than are taken. Python's own bound changes with its version."""
-    level: list[Any] = [[value]]
-    left = _MOST_LEVELS + 1
-    while level and left:
-        inner = (item for one in level for item in (one.values() if isinstance(one, dict) else one))
-        level = [item for item in inner if isinstance(item, dict | list | tuple)]
-        left -= 1
-    return bool(level)
 
 
 def _has_odd_number(value: object) -> bool:

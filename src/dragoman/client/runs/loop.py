@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Generic, final
 
 import msgspec
 
-from dragoman import _json
 from dragoman.client.call import sum_of
 from dragoman.errors import CallFailed, StepLimit, UsageError
 from dragoman.events import Failure, Reply, ToolCallFailed
 from dragoman.inputs.functions import FunctionTool
-from dragoman.inputs.values import read_json
-from dragoman.types import Cost, Media, Message, Output, Text, Tool, ToolCall, ToolResult, Usage
+from dragoman.types import Cost, Message, Output, Text, Tool, ToolCall, ToolResult, Usage
 
 
 @final
@@ -105,41 +103,6 @@ class Raised:
     def __init__(self, problem: Exception, *, is_the_models: bool = False) -> None:
         self.problem: Exception = problem
         self.is_the_models: bool = is_the_models
-
-
-def result_of(call: ToolCall, value: Any) -> ToolResult:
-    """Return the model's result for a tool's value, or for its exception.
-
-    A `Text` or `Media`, or a list with one, stays what it is, and a `ToolResult` too. Other values are said as JSON,
-    and what JSON cannot say, as Python writes it.
-
-    Raises:
-        Exception: Python cannot write it.
-    """
-    if isinstance(value, Raised):
-        text = f"{type(value.problem).__name__}: {value.problem}"
-        return ToolResult(call.id, call.name, (Text(text),), is_error=True)
-    if isinstance(value, ToolResult):
-        return msgspec.structs.replace(value, call_id=call.id, name=call.name)
-    items = value if isinstance(value, list | tuple) else (value,)
-    if any(isinstance(item, Text | Media) for item in items) and all(isinstance(i, str | Text | Media) for i in items):
-        return ToolResult(call.id, call.name, tuple([Text(item) if isinstance(item, str) else item for item in items]))
-    return ToolResult(call.id, call.name, (Text(_written(value)),))
-
-
-def _written(value: object) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bytes | bytearray | memoryview):
-        fix = "return a string, or dragoman.Media('image', 'image/png', data='BASE64')"
-        raise UsageError(f"the tool returned {type(value).__name__}, which no model reads; {fix}")
-    try:
-        return "" if value is None else _json.raw_text(read_json("result", value))
-    except UsageError:
-        if isinstance(value, Iterator | AsyncIterator):  # nobody has read it: what it would do is not done yet
-            kind = type(value).__name__
-            raise UsageError(f"the tool returned {kind}, whose values nobody has read; return a list") from None
-        return str(value)
 
 
 def _withheld(reply: Reply) -> list[ToolResult]:

@@ -24,7 +24,10 @@ class PreparedRun(NamedTuple):
 
 
 def read_run(call: Call, *, max_steps: object, approve: object, on_tool_error: object, mcp: object) -> PreparedRun:
-    """Read the arguments that only a run has. Raises UsageError as `read_call`."""
+    """Read the arguments that only a run has. Raises UsageError as `read_call`, or for a tool that is no function."""
+    if missing := [tool.name for tool in call.tools if tool.name not in call.functions]:
+        fix = "ask with reply or stream instead, and send each result back with Message.tool"
+        raise UsageError(f"tools: expected functions for run to call, got {', '.join(missing)} without one; {fix}")
     steps = read_count("max_steps", max_steps)
     read_function("approve", approve)
     on_error = cast(OnToolError, read_word("on_tool_error", on_tool_error, _ON_ERROR))

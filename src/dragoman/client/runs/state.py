@@ -9,7 +9,8 @@ import msgspec
 
 from dragoman.client.call import Call, again, refuses_schema
 from dragoman.client.requester import Requester
-from dragoman.client.runs.loop import Answer, Raised, ToolLoop, result_of
+from dragoman.client.runs.loop import Answer, Raised, ToolLoop
+from dragoman.client.runs.results import error_of, result_of
 from dragoman.client.streaming.response_stream import ResponseStream
 from dragoman.client.streaming.streams import check_reply
 from dragoman.errors import CallFailed, OutputInvalid, UsageError
@@ -136,11 +137,11 @@ class ToolRun:
         if not isinstance(value, Raised):
             try:
                 return result_of(call, value)
-            except Exception as problem:  # its own `__str__`, or a number with too many digits
+            except Exception as problem:  # a value that no model reads, or its own `__str__`
                 value = Raised(problem)
         if self._on_error == "raise" and not value.is_the_models:
             raise value.problem
-        return result_of(call, value)
+        return error_of(call, value.problem)
 
     def finish(self, reply: Reply, results: list[ToolResult]) -> None:
         """End the turn.

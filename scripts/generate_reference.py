@@ -149,16 +149,17 @@ A text that only shows a call is not a call. dragoman reads no calls in:
 - text of several lines in three quotation marks (Python, TOML), and here-documents of a shell
 - lines further in than what announces them: a scalar of YAML (`key: |`), a directive or a literal of reStructuredText
 - quotations: after a quotation mark that is still open on its line, in quoted lines, rows of tables and lines of a diff
-- lines of a log, with a time of day and a level such as `INFO`, and lines that begin with `User:` or `Human:`
+- lines of a log, with a time of day and a level such as `INFO`, and paragraphs that begin with `User:` or `Human:`
 - HTML comments, sections of XML (`<![CDATA[`), and HTML elements that show their text (`<pre>`, `<samp>`, `<textarea>`,
   `<blockquote>`, `<details>` at its line's start …)
 - tags that mark an example or a tool's result (`<example>`, `<tool_response>` …)
 - what BBCode, LaTeX, Org, Jira, Texinfo, roff and comments of C show, and blocks of AsciiDoc: `....`, `++++`, `////`,
   and `----` behind a line such as `[source,xml]`
-- turns of other speakers that a model goes on to write by itself
+- turns of other speakers that a model goes on to write by itself; what follows a turn of the user, in the tokens of a
+  template or in words (`Human:`, `### User`, and behind that `Assistant:`), is made up too, to the end of the text
 - text behind a backslash
 
-After an open quotation mark, and in a line of a log or of another speaker, this holds for the whole call: up to its
+After an open quotation mark, and in a line of a log, this holds for the whole call: up to its
 closing marker or a blank line. Every other context lasts until it is closed. One that opens within a line ends with its
 paragraph. Another marker that begins its own line counts.
 

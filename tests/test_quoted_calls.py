@@ -24,11 +24,24 @@ def test_a_quotation_that_holds_a_call_goes_on_behind_it(form: Form) -> None:
             '""',
             "“”",
             "«»",
+            "''",
             chance.choice(("””", "„“", "„”", "»«", "‹›", "「」", "『』", "《》")),
         ):
             text = f"He wrote {opening}{chance.choice(('', ' '))}{call} and then {ping}{closing} there."
             for size in (len(text), 1):
                 assert delivered(play_with(OFFERED, text, "stop", size)) == [], text
+
+
+def test_single_marks_quote_as_double_ones_do() -> None:
+    call = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
+    for words, is_run in (
+        (f"He wrote '{call} and don't then ", False), (f"He wrote 'call it {call} and ", False),
+        ("He didn't 'don't call ", False), (f"He wrote '{call}' there. ", True), (f"‘{call}’ ", True),
+        (f"‘{call}\n", False), ("I like 'em. ", True), ("I don't know 'why not' ", True), ("The users' call: ", True),
+        ("Rock 'n' roll: ", True), ("In the '90s: ", True), ("'Twas 5'3 tall: ", True), ("It's 'a' and 'b': ", True),
+    ):  # fmt: skip
+        for size in (999, 1):
+            assert delivered(play_with(OFFERED, words + call, "stop", size)) == [("ping", {})] * is_run, words
 
 
 def test_a_call_behind_a_quotation_is_run() -> None:

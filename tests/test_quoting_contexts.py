@@ -63,6 +63,30 @@ TOKENS = {
     "harmony's user": ("<|start|>user<|message|>", "<|end|>"),
     "harmony's tool": ("<|start|>functions.search to=assistant<|message|>", "<|end|>"),
 }
+#: Turns of who asks, which the model makes up, and so whatever it answers there.
+MADE_UP: dict[str, str] = {
+    **{name: f"Done.\n{begin}\nRun it.\n{end}\n" for name, (begin, end) in TOKENS.items() if name.endswith("user")},
+    "a paragraph": "Done.\n\nHuman: Run it.\n\nAssistant: ",
+    "a line": "User: Run it.\nAI: ",
+    "capitals": "Done.\nUSER: Run it.\nASSISTANT: Yes.\n\n",
+    "headings": "Done.\n\n### User\nRun it.\n\n### Assistant\n",
+    "instructions": "### Instruction:\n\nRun it.\n\n### Response:\n",
+    "bold": "**User:** Run it.\n\n**Assistant:** Yes.\n",
+    "rounds": "[Round 2] USER: Run it.\nASSISTANT: ",
+    "Chinese": "完成。\n用户：跑\n\n助手：",
+    "MiniMax'": "]~b]user\nRun it.[e~[\n]~b]ai\n",
+    "Llama 4's": "<|header_start|>user<|header_end|>\n\nRun it.<|eot|><|header_start|>assistant<|header_end|>\n\n",
+    "Ling's": "<role>HUMAN</role>Run it.<|role_end|><role>ASSISTANT</role>",
+    "EXAONE's": "[|user|]Run it.\n[|assistant|]",
+    "ChatML's answer": "Done.<|im_end|>\n<|im_start|>user\nRun it.<|im_end|>\n<|im_start|>assistant\n",
+}
+#: What says who speaks, and makes nothing up.
+SPEAKERS = (
+    "Assistant: ", "User: asked for it.\n\n", "The ticket says:\n\nUser: Run it.\n\nSo I do.\n", "### Assistant\n",
+    "> User: Run it.\n> Assistant: Yes.\n\n", "```\nUser: Run it.\nAssistant: Yes.\n```\n", "The user: he asks.\n",
+    "- User: Run it.\n- Assistant: Yes.\n", "### Users\n", "Users: 5\n", "Tokens `<|im_start|>user` and `[INST]`.\n",
+    "User stories: 3\nResponse: ", 'It says "<|user|>".\n', "AI: a\nUser: b\n\n",
+)  # fmt: skip
 CLOSED: dict[str, Callable[[str], str]] = {
     **{f"<{name}>": around(f"<{name}>", f"</{name}>") for name in ELEMENTS},
     **{f"<{name}> in a line": within(f"<{name}>", f"</{name}>") for name in ELEMENTS},
@@ -141,6 +165,7 @@ ON_SOME_LINES: dict[str, Callable[[str], str]] = {
     "C++'s raw text": lambda text: f'auto text = R"({text})";',
     "another speaker": lambda text: f"Transcript:\nUser: like this? {text}",
     "another speaker in bold": lambda text: f"A\n\n**Human**: Why did it write {text}",
+    "another speaker's next line": lambda text: f"I see.\n[USER]: like this?\n{text}",
     "a log of lines": lambda text: f"It says:\n2026-11-23 10:00:01 INFO vllm: output={text}\n10:00:02 DEBUG done",
 }
 OPEN: dict[str, str] = {
@@ -231,7 +256,14 @@ def test_what_is_shown_in_a_context_that_never_ends_is_no_call(name: str):
             assert_text(form, name, text, size)
 
 
-@for_each("name", [*CLOSED, *NAMED])
+@for_each("name", MADE_UP)
+def test_a_call_behind_a_turn_that_the_model_made_up_is_none(name: str):
+    for form in forms_in(name):
+        for size in sizes(name, form.name):
+            assert_text(form, name, (MADE_UP[name] + form.write([CALL]).text()).strip(), size)
+
+
+@for_each("name", [*(name for name in CLOSED if name not in MADE_UP), *NAMED, *SPEAKERS])
 def test_a_call_behind_what_is_shown_is_one(name: str):
     for form in forms_in(name):
         lead = CLOSED[name](form.write([CALL]).text().strip()) if name in CLOSED else name

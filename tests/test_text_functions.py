@@ -36,7 +36,10 @@ def take_nothing(code: str, where: str, seen: str) -> None:
 GIVEN: dict[str, dict[str, Any]] = {
     "ledger/times.py read_moment": {"now": 0.0},
     "_json.py holds_all": {"text": '{"a":1}'},
+    "stages/rescue/contexts.py turn_of": {"is_asked": True},
     "stages/rescue/markers.py is_cut": {"behind": ">"},
+    "stages/rescue/quoted.py closes_single": {"quote": "'"},
+    "stages/rescue/quoted.py opens": {"mark": '"'},
     "_json.py split_values": {"problem": "Extra data"},
     "agent/approval.py words_of": {"pattern": None},
     "agent/tools/read.py text_of": {"name": "a"},

@@ -10,6 +10,7 @@ from typing import Final
 
 from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.rescue import contexts
+from dragoman.stages.rescue.quoted import QUOTE_ENDS, closes_single, opens
 
 #: What stands for a call in its line.
 _CALL: Final = "\ufffc"
@@ -30,21 +31,10 @@ _ITEM_BEGUN: Final = rare_pattern(r"\s*(?:[-*+•]|\d{1,9}[.)])[ \t]{1,4}(?:<[^<
 _TAGS_ONLY: Final = rare_pattern(r"\s*(?:<[^<>]*>\s*)*$")
 #: A quotation mark that opens, right before what comes next.
 _QUOTED: Final = rare_pattern(r"(?:^|[\s(\[{:=,\u2e80-\uffef])(?:[fFrRbBuU]{1,2}(?=[\"']))?([\"'“‘«„‹])$|([「『《])$")
-#: The first character of the scripts of East Asia, which have no blank before a quotation mark.
-_NO_BLANKS: Final = "\u2e80"
 #: What shows the rest of its line as it is, or the marker behind it: LaTeX, and Markdown's backslash.
 _LITERAL: Final = rare_pattern(r"\\(?:verb\*?[^\w\s]|(?:texttt|lstinline|detokenize)[{|!+])?$")
 #: Characters of a line in which both are looked for.
 _LAST: Final = 12
-#: What may stand right before the quotation mark of a literal.
-_PREFIX: Final = rare_pattern(r"(?:^|[^\w])(?:[fFrRbBuU]{1,2}|u8R?|LR?)$")
-_QUOTE_ENDS: Final = {
-    '"': '"', "'": "'", "“": "”", "”": "”", "‘": "’", "«": "»", "»": "«", "„": "“", "‹": "›", "「": "」", "『": "』",
-    "《": "》",
-}  # fmt: skip
-#: What opens one wherever no word stands before it, and what closes one of several lines: no apostrophes.
-_OPENING: Final = frozenset(_QUOTE_ENDS) - set("'‘”")
-_CLOSING: Final = frozenset(_QUOTE_ENDS.values()) - set("'’")
 #: What closes a quotation that lasts to the end of its line.
 _NOTHING: Final = "none"
 _MOST_WAITING: Final = 32
@@ -60,9 +50,9 @@ class Code:
     """Follows text as it passes."""
 
     __slots__ = (
-        "_announced", "_carry", "_closed", "_closing", "_depth", "_fence", "_has_call", "_inline", "_is_attribute",
-        "_is_behind", "_is_blank", "_is_block", "_is_listing", "_is_paragraph", "_is_quoted", "_is_within", "_kind",
-        "_last", "_line", "_list", "_quote", "_run", "_shown", "_shown_at", "_waiting",
+        "_announced", "_carry", "_closed", "_closing", "_depth", "_fence", "_has_call", "_inline", "_is_asked",
+        "_is_attribute", "_is_behind", "_is_blank", "_is_block", "_is_listing", "_is_paragraph", "_is_quoted",
+        "_is_within", "_kind", "_last", "_line", "_list", "_quote", "_run", "_shown", "_shown_at", "_waiting",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -79,6 +69,7 @@ class Code:
         self._is_block = False  # no blank line ends it
         self._is_quoted = False  # it opened in a quotation of its line, and may be no more than named
         self._is_within = False  # the line began in a context
+        self._is_asked = False  # a line that began with who asks came before
         self._kind = ""  # what the lines before are: rows of a table, a diff
         self._quote = ""  # what closes the quotation that is open on this line
         self._has_call = False  # which holds a call, so that it goes on in the next line
@@ -106,13 +97,13 @@ class Code:
 
     def end_call(self, marker: str) -> None:
         """End the call with the last marker of what belongs to it, which may begin another speaker's turn."""
-        if contexts.opened_by(marker) == contexts.TURN:
-            self._show(contexts.TURN, is_block=True)
+        if (turn := contexts.opened_by(marker)) in contexts.TURNS:
+            self._show(turn, is_block=True)
 
     def set_quote(self, closing: str) -> None:
         """Record that a call was fed which stood in quotation marks: this one closes them, on a later line perhaps."""
         self._read()
-        self._quote, self._has_call = closing, closing in _CLOSING
+        self._quote, self._has_call = closing, closing != _NOTHING
 
     def end_of_inline(self, text: str, *, is_ended: bool) -> int | None:
         """Return where in the text that follows the inline code around it ends; 0 if there is none, None while that is
@@ -153,7 +144,8 @@ class Code:
             or self._shown
             or self._is_indented()
             or contexts.is_shown_line(self._line, self._kind)
-            or (self._carry and contexts.opened_by(self._carry) == contexts.TURN)
+            or (self._carry and contexts.opened_by(self._carry) in contexts.TURNS)
+            or contexts.turn_of(self._line, is_asked=self._is_asked)
         )
 
     def inline(self) -> int:
@@ -168,13 +160,17 @@ class Code:
         """
         self._read()
         behind = _QUOTED.search(self._last)
-        quote = self._quote or (_QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
+        quote = self._open_quote() or (QUOTE_ENDS[behind[1] or behind[2]] if behind is not None else "")
         if not quote and "'" in self._line:
             mark, *self._closed = contexts.open_text(self._line, *self._closed)
             if mark == "'":
                 return mark
         is_literal = _LITERAL.search(self._last) is not None or contexts.is_logged(self._line)
         return quote or (_NOTHING if is_literal else "")
+
+    def _open_quote(self) -> str:
+        """Return what closes the quotation that is open; a single mark at the end of what came has."""
+        return "" if closes_single(f"{self._last[-1:]} ", self._quote) else self._quote
 
     def is_quoted(self) -> bool:
         """Return whether a quotation is open that is no typographic value of an attribute, as in `<a name=“b“>`."""
@@ -230,6 +226,8 @@ class Code:
         self._is_blank = self._is_blank and text.isspace()
         text, before, self._carry = self._carry + text, self._last, ""
         self._last = (before + text[-_LAST:])[-_LAST:]
+        if self._quote and closes_single(before[-1:] + text, self._quote):
+            self._quote = ""
         if self._fence or self._closing:
             return
         if self._shown == contexts.SECTION_END and contexts.SECTION_END in before[-2:] + text[:2]:
@@ -262,9 +260,9 @@ class Code:
                 self._quote = ""
                 if self._is_quoted:
                     self._hide()  # a tag in quotation marks is a name
-        elif _opens(mark, before):
+        elif opens(before, mark):
             self._has_call = False
-            self._quote, self._is_attribute = _QUOTE_ENDS[mark], before[-1:] == "=" and mark != '"'
+            self._quote, self._is_attribute = QUOTE_ENDS[mark], before[-1:] == "=" and mark != '"'
 
     # ------------------------------------------------------------ contexts
 
@@ -407,7 +405,7 @@ class Code:
                 self._hide()
         else:
             self._end_prose_line()
-        self._quote = self._quote if self._has_call and not self._is_blank else ""
+        self._quote = self._open_quote() if self._has_call and not self._is_blank else ""
         self._line, self._closed, self._last, self._carry, self._is_blank = "", [0, 0], "", "", True
         self._is_within = bool(self._shown)
 
@@ -426,6 +424,10 @@ class Code:
             self._show(contexts.COMMENT_END, is_block=True)
         if self._shown == contexts.COMMENT_END and contexts.COMMENT_END in self._line:
             self._hide()
+        is_said = self._shown in ("", contexts.TURN) and not self._closing
+        if is_said and (turn := contexts.turn_of(self._line, is_asked=self._is_asked)):
+            self._is_asked = True
+            self._show(turn, is_block=turn == contexts.ASKED or self._is_block)
         if self._shown:
             self._inline = 0
         self._is_quoted, self._shown_at = False, -1
@@ -438,11 +440,3 @@ class Code:
         elif not self._is_paragraph and not self._line[:1].isspace():
             self._list = 0  # text at the margin, behind a blank line
         self._is_paragraph = self._is_paragraph or not self._is_indented()
-
-
-def _opens(mark: str, before: str) -> bool:
-    """Return whether a mark opens a quotation behind a text; in Swedish and Finnish it is the one that closes it."""
-    last = before[-1:]
-    if mark == "”":
-        return last.isspace() or last in "([:="
-    return mark in _OPENING and (not last.isalnum() or last >= _NO_BLANKS or _PREFIX.search(before) is not None)

@@ -50,21 +50,42 @@ _SPEAKERS: Final = (
     "<seed:bos>",
 )  # fmt: skip
 _ASSISTANTS: Final = ("assistant", "model")
-#: The others that speak, behind the same tokens, and what ends their names.
+#: Who asks, behind the same tokens.
+_ASKERS: Final = ("user", "human", "system", "developer")
+#: All others that speak, behind the same tokens, and what ends their names.
 _OTHER_SPEAKERS: Final = rare_pattern(
-    r"\s?(?:user|system|developer|human|tools?|functions?|ipython|observation)(?:[ \t]*+\r?\n|<\||\.\w|[ \t]to=)"
+    rf"(?:{'|'.join(map(re.escape, _SPEAKERS))})\s?"
+    r"(?:user|system|developer|human|tools?|functions?|ipython|observation)(?:[ \t]*+\r?\n|<\||\.\w|[ \t]to=)"
 )
-#: Tokens that say that somebody else speaks, and those that say that the assistant does.
-_OTHERS: Final = (
-    "<|user|>", "<|observation|>", "<|system|>", "<|tool|>", "<|im_user|>", "<|im_system|>", "<|USER_TOKEN|>",
-    "<|SYSTEM_TOKEN|>", "<｜User｜>", "[INST]",
+#: Tokens that say that somebody asks, that a tool answers, and that the assistant speaks.
+_ASKING: Final = (
+    "<|user|>", "<|system|>", "<|im_user|>", "<|im_system|>", "<|USER_TOKEN|>", "<|SYSTEM_TOKEN|>", "<｜User｜>",
+    "[INST]", "<｜hy_User｜>", "<role>HUMAN</role>", "<role>SYSTEM</role>", "[|user|]", "[|system|]", "<|user_start|>",
+    "<|system_start|>", "<|userprompt|>", "<|prompter|>", "<SPECIAL_11>User",
+    *(speaker + word for speaker in (*_SPEAKERS, "<|header_start|>", "<|begin|>") for word in _ASKERS),
 )  # fmt: skip
+_OTHERS: Final = (*_ASKING, "<|observation|>", "<|tool|>")
 _TURN_ENDS: Final = (
     "<|im_end|>", "<|end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<turn|>", "<seed:eos>", "<|end_of_text|>",
     "<|endoftext|>", "<|END_OF_TURN_TOKEN|>", "<|assistant|>", "<|im_assistant|>", "<|CHATBOT_TOKEN|>",
     "<｜Assistant｜>", "[/INST]",
 )  # fmt: skip
 TURN: Final = "turn"
+#: What nothing ends: a turn of who asks, with the answer to it, is made up.
+ASKED: Final = "asked"
+TURNS: Final = (TURN, ASKED)
+#: The same in words: a line begins with who speaks, or is a heading of it.
+_WHO: Final = (
+    r"[ \ufffc]{0,3}(?:(#{1,6} {1,3})|\[Round \d{1,3}\] )?[*_\[(]{0,3}(?:%s)[\])*_]{0,3} ?(?:[:：]|(?(1)\s*+\Z|(?!)))"
+)
+_ASKER: Final = rare_pattern(
+    _WHO % "(?i:user|human|usuario|usuário|utilisateur|benutzer|nutzer|пользователь)|用户|ユーザー|사용자"
+    "|(?(1)Instruction|(?!))" + r"|\]~b\](?:user|system)"
+)
+_ANSWERER: Final = rare_pattern(
+    _WHO % "(?i:(?:ai[ -]?)?assistant|ai|model|bot|chatbot|chatgpt|claude|gemini|gpt|llama|qwen|agent|asistente"
+    "|assistente|assistent|ассистент)|助手|アシスタント|어시스턴트|(?(1)Response|(?!))" + r"|\]~b\]ai"
+)
 #: Tokens around what a tool gave or what is offered, and what closes them.
 _RESULTS: Final = {
     "[TOOL_RESULTS]": "[/TOOL_RESULTS]",
@@ -113,7 +134,7 @@ _OPENING, _CLOSING = (*_OTHERS, *_PAIRED), (*_TURN_ENDS, *_PAIRED.values())
 MARK: Final = rare_pattern(
     r"[`\"“”„«»‹›「」『』《》<\[\]\\#-](?:"
     r"(?P<ticks>(?<=`)`*+)|(?P<quote>(?<=[\"“”„«»‹›「」『』《》]))|(?P<comment_end>(?<=-)->|(?<=\])\]>)"
-    rf"|(?P<speaker>{_behind('<', _SPEAKERS)}(?:{'|'.join(_ASSISTANTS)})?)"
+    rf"|(?P<speaker>{_behind('<', _SPEAKERS)}(?:{'|'.join((*_ASSISTANTS, *_ASKERS))})?)"
     rf"|(?P<other>{'|'.join(_behind(first, _OPENING) for first in '<[#' + _BACKSLASH)})"
     rf"|(?P<turn_end>{'|'.join(_behind(first, _CLOSING) for first in '<[#' + _BACKSLASH)})"
     r"|(?P<comment>(?<=<)!(?:--|\[CDATA\[))"
@@ -164,6 +185,8 @@ def opened_by(text: str) -> str:
     """
     if text in _PAIRED:
         return _PAIRED[text]
+    if text in _ASKING:
+        return ASKED
     if text in _OTHERS or (text.startswith(_SPEAKERS) and not text.endswith(_ASSISTANTS)):
         return TURN
     return _tag(text)
@@ -177,7 +200,7 @@ def others_begin(text: str) -> int:
             return mark.start()
         if mark["other"] is not None and token not in _SHOWING:
             return mark.start()
-        if mark["speaker"] is not None and _OTHER_SPEAKERS.match(text, mark.end()):
+        if mark["speaker"] is not None and _OTHER_SPEAKERS.match(text, mark.start()):
             return mark.start()
     return len(text)
 
@@ -224,10 +247,9 @@ _SHOWN_LINE: Final = rare_pattern(
     r"(?:[\w/\\-]|\.(?!\w{1,8}:\d))++\.\w{1,8}:\d{1,6}[:-]|\s*+\d{1,6} ?[|│→\t]|\x1b\[[\d;]{0,12}m"
     r"| {0,3}[>|]|\s*+(?://|/\*|#(?![\w#])|(?:--|;{1,4}|%{1,3}|REM)[ \t])"
 )
-#: A line of a log, with a time of day and how grave it is; or of a transcript, which says that somebody else speaks.
+#: A line of a log, with a time of day and how grave it is.
 _LOG_LINE: Final = rare_pattern(
     r"(?=.{0,80}?\d\d:\d\d:\d\d(?!\d)).{0,80}?\b(?:TRACE|DEBUG|INFO|NOTICE|WARN|WARNING|ERROR|CRITICAL|FATAL)\b"
-    r"|\*{0,2}(?:User|USER|Human|HUMAN)\*{0,2}:"
 )
 #: A line that says that those behind it, further in, are text: YAML's scalars, directives and literals of
 #: reStructuredText.
@@ -247,8 +269,10 @@ _LISTED: Final = rare_pattern(r"@(example|verbatim|smallexample|lisp)\s*+$|\{(co
 _QUOTES: Final = ('"""', "'''")
 #: What stands between quotation marks on a line, or behind one that is open at its end; an apostrophe opens none.
 _SPAN: Final = rare_pattern(
-    r"(?<!\w)(?:[frbu]{1,2}|-\w)?(?P<mark>[\"']|`+)(?:(?!(?P=mark))[^\\]|\\.)*+(?P<end>(?P=mark)?)"
+    r"(?<!\w)(?:[frbu]{1,2}|-\w)?(?P<mark>[\"']|`+)(?:(?!(?P=mark))[^\\]|\\.|(?<=[^\W\d])'(?=[^\W\d]))*+(?P<end>(?P=mark)?)"
 )
+#: A quotation between single marks begins, and no word that lacks its first letters.
+_SINGLE: Final = rare_pattern(r"(?<![^\s(\[{:=,])'(?!(?i:em|til|tis|twas|cause|bout|round|[a-z]|\d\ds)\b)")
 #: Characters of a text that stand before its mark.
 _LONGEST_PREFIX: Final = 2
 #: What stands before a text of code: it is assigned, given to a function, or one of a list.
@@ -307,7 +331,10 @@ def open_text(line: str, last: int = 0, start: int = 0) -> tuple[str, int, int]:
         start, is_next = span.start(), last > 0 and line[last : span.start()].strip() in (",", ":")
         if not span["end"]:
             is_code = is_next or _BEFORE_TEXT.search(line, max(start - 6, last), start) is not None
-            return (span["mark"] if is_code else ""), last, start
+            is_text = is_code or _SINGLE.match(line, start) is not None
+            return (span["mark"] if is_text else ""), last, start
+        if span["end"] == "'" and span.end() == len(line):  # an apostrophe if a word goes on
+            return "", last, start
         last = span.end()
     return "", last, max(len(line) - _LONGEST_PREFIX, 0)
 
@@ -318,8 +345,17 @@ def begins_comment(line: str) -> bool:
 
 
 def is_logged(line: str) -> bool:
-    """Return whether a line is a log's or another speaker's: what begins in it may go on in the lines behind it."""
+    """Return whether a line is a log's: what begins in it may go on in the lines behind it."""
     return _LOG_LINE.match(line) is not None
+
+
+def turn_of(line: str, *, is_asked: bool) -> str:
+    """Return what a line opens by its first word: `TURN` if somebody asks, up to the end of its paragraph; `ASKED` if
+    the assistant answers what was asked before; else "".
+    """
+    if _ASKER.match(line) is not None:
+        return TURN
+    return ASKED if is_asked and _ANSWERER.match(line) is not None else ""
 
 
 def kind_behind(line: str, kind: str) -> str:

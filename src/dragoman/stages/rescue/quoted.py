@@ -15,11 +15,38 @@ import msgspec
 
 from dragoman.codec.patterns import rare_pattern
 
+#: Quotation marks that open, with what closes each.
+QUOTE_ENDS: Final = {
+    '"': '"', "'": "'", "“": "”", "”": "”", "‘": "’", "«": "»", "»": "«", "„": "“", "‹": "›", "「": "」", "『": "』",
+    "《": "》",
+}  # fmt: skip
+#: What opens one wherever no word stands before it: no apostrophe.
+_OPENING: Final = frozenset(QUOTE_ENDS) - set("'‘”")
+#: What closes one of them, and is an apostrophe within a word.
+_SINGLE: Final = rare_pattern(r"(['’])(?=\W)")
+_APOSTROPHES: Final = ("'", "’")
+#: The first character of the scripts of East Asia, which have no blank before a quotation mark.
+_NO_BLANKS: Final = "\u2e80"
+#: What may stand right before the quotation mark of a literal.
+_PREFIX: Final = rare_pattern(r"(?:^|[^\w])(?:[fFrRbBuU]{1,2}|u8R?|LR?)$")
 _PARAGRAPH_END: Final = r"\n[ \t\r]{0,80}\n"
 #: An element's name, of words perhaps, before an attribute: `<｜DSML｜ invoke name="`.
 _TAG: Final = rare_pattern(r"<(?!\|)([^=>]+?)(?:\s+\w+(?==))?(?:[=>]|\Z)(?!.*<)")
 #: What begins a call in Harmony's form, which ends with a token of its own.
 _HARMONY: Final = ("<|start|>assistant", "<|channel|>")
+
+
+def opens(before: str, mark: str) -> bool:
+    """Return whether a mark opens a quotation behind a text; in Swedish and Finnish it is the one that closes it."""
+    last = before[-1:]
+    if mark == "”":
+        return last.isspace() or last in "([:="
+    return mark in _OPENING and (not last.isalnum() or last >= _NO_BLANKS or _PREFIX.search(before) is not None)
+
+
+def closes_single(text: str, quote: str) -> bool:
+    """Return whether a quotation between single marks ends in a text that goes on behind it."""
+    return quote in _APOSTROPHES and any(found[1] == quote for found in _SINGLE.finditer(text))
 
 
 @functools.lru_cache(maxsize=512)

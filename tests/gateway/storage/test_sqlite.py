@@ -15,7 +15,7 @@ import pytest
 
 from conversations import reply
 from dragoman.gateway.storage import sqlite
-from dragoman.gateway.storage.responses import BOUNDS, Kept, NotKept, Responses
+from dragoman.gateway.storage.responses import BOUNDS, SCHEMA, Kept, NotKept, Responses
 from dragoman.gateway.storage.sqlite import Bounds, Clock, Database, StoreFailed
 from dragoman.ledger.stores.salvage import salvage
 from gateway.pages.test_responses import post
@@ -142,6 +142,26 @@ def test_damage_inside_a_text_costs_its_row(tmp_path: Path) -> None:
     for number in (3, 4, 5, 7):
         asyncio.run(look(number))
     responses.close()
+
+
+def test_rows_of_an_earlier_form_are_read_and_who_knows_that_form_alone_reads_none_of_this(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An earlier dragoman took a row with a checksum for one without items, and told the model half a conversation."""
+    file = tmp_path / "responses.sqlite"
+    fill(file, 2, 3)
+    with sqlite3.connect(file) as earlier:
+        earlier.execute("UPDATE response SET input = X'5B5D'")
+        earlier.execute("PRAGMA user_version = 1")
+    earlier.close()
+    responses = Responses(file)
+    assert found_in(responses, 2) == {0, 1}
+    asyncio.run(responses.keep("owner", kept(2, 3)))
+    responses.close()
+    database = Database(file, SCHEMA, table="response", form=1)
+    assert database.do(lambda connection: connection.execute("SELECT count(*) FROM response").fetchone()) == (0,)
+    database.close()
+    assert "a newer dragoman has written it" in caplog.text
 
 
 @pytest.mark.parametrize("is_folder", [True, False])

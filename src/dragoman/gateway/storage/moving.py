@@ -59,7 +59,9 @@ class Mover:
         self._connection = Connection(folder.store, patience=_PATIENCE)
         self._is_ready = False
         self._pruned = time.monotonic()
-        self._responses = Database(state / responses.FILE, responses.SCHEMA, table="response", falls_back=False)
+        self._responses = Database(
+            state / responses.FILE, responses.SCHEMA, table="response", form=responses.FORM, falls_back=False
+        )
         self._seals = Database(state / signatures.FILE, signatures.SCHEMA, table="seal", falls_back=False)
 
     def run(self, stop: threading.Event) -> None:

@@ -30,6 +30,8 @@ BOUNDS: Final = Bounds(
 LONGEST: Final = 32 * 1024 * 1024
 #: Its name in the state folder.
 FILE: Final = "responses.sqlite"
+#: Rows have a checksum since form 2: who knows form 1 alone would take them for rows without items.
+FORM: Final = 2
 #: Of the file.
 SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS response (
@@ -149,7 +151,7 @@ class Responses:
 
     def __init__(self, file: Path | None, *, bounds: Bounds = BOUNDS, falls_back: bool = True) -> None:
         """Create it. `falls_back`: memory replaces a file that cannot be used."""
-        self._database = Database(file, SCHEMA, table="response", falls_back=falls_back)
+        self._database = Database(file, SCHEMA, table="response", form=FORM, falls_back=falls_back)
         self._bounds = bounds
         self._new_rows = self._new_size = 0
         self.works = True

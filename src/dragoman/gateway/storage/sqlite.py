@@ -32,8 +32,6 @@ _MEMORY: Final = ":memory:"
 _PATIENCE: Final = 5_000
 #: Seconds that count of a time in which nobody had the file open.
 _LONGEST_GAP: Final = 86_400
-#: Of the tables; a file of a later one is left alone.
-_VERSION: Final = 1
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _BUSY: Final = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 #: WAL: readers and the one writer do not wait for each other. NORMAL: what a power cut takes is the last moments, never
@@ -88,18 +86,20 @@ class Database:
         clock: stamps and ages rows; for use inside `run`.
     """
 
-    __slots__ = ("_connection", "_executor", "_falls_back", "_file", "_identity", "_schema", "_table", "clock")
+    __slots__ = ("_connection", "_executor", "_falls_back", "_file", "_form", "_identity", "_schema", "_table", "clock")
 
-    def __init__(self, file: Path | None, schema: str, *, table: str, falls_back: bool = True) -> None:
+    def __init__(self, file: Path | None, schema: str, *, table: str, form: int = 1, falls_back: bool = True) -> None:
         """Create it.
 
         Args:
             file: None keeps everything in memory.
             schema: statements that may be repeated (`IF NOT EXISTS`).
             table: the one whose rows are stamped, in a column `used`.
+            form: of tables and rows. It reads earlier forms too; a file of a later one is left alone.
             falls_back: memory replaces a file that cannot be used.
         """
         self._file = file
+        self._form = form
         self._falls_back = falls_back
         self._schema = schema
         self._table = table
@@ -192,11 +192,11 @@ class Database:
         connection.executescript(_SETTINGS)
         connection.text_factory = _text
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if version > _VERSION:
+        if version > self._form:
             raise sqlite3.OperationalError("a newer dragoman has written it")
         connection.executescript(self._schema)
-        if version < _VERSION:
-            connection.execute(f"PRAGMA user_version = {_VERSION}")
+        if version < self._form:
+            connection.execute(f"PRAGMA user_version = {self._form}")
         self.clock.begin(connection.execute(f"SELECT max(used) FROM {self._table}").fetchone()[0])
         return connection
 

@@ -161,21 +161,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         try:
             return _run(name, words)
+        except UsageError as error:
+            complain(str(error))
+            return WRONG_USAGE
+        except DragomanError as error:
+            return complain(str(error))
         finally:
-            sys.stdout.flush()  # if Python's own flush at the exit fails, it ends with a traceback and 120
+            _flush()
     except BrokenPipeError:
         for stream in (sys.stdout, sys.stderr):
             _silence(stream)  # the reader has left
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
-    except UsageError as error:
-        complain(str(error))
-        return WRONG_USAGE
     except OSError as error:
         return complain(_explain(error))
-    except DragomanError as error:
-        return complain(str(error))
+
+
+def _flush() -> None:
+    """Write what is left. If Python's own flush at the exit fails, it ends with a traceback and 120."""
+    try:
+        sys.stderr.flush()
+    except BrokenPipeError:
+        raise
+    except OSError:  # what a full disk kept back of it is lost
+        _silence(sys.stderr)
+    sys.stdout.flush()
 
 
 def _open_closed() -> None:

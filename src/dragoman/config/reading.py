@@ -53,14 +53,23 @@ def load_config(path: Path | str | None = None, *, environ: Mapping[str, str], h
     """
     named = path or environ.get(PATH_VARIABLE)
     file = Path(named) if named else default_path(environ=environ, home=home)
-    if not file.is_file():
-        if named:
-            raise ConfigError(f"{file}: expected a configuration file, found none")
+    if not named and not _is_there(file):
         return _Reading(None, environ=environ, home=home).config({})
     try:
         return _Reading(file, environ=environ, home=home).config(_parse(file))
     except (ConfigError, UsageError) as problem:
         raise ConfigError(f"{file}: {problem}") from None
+
+
+def _is_there(file: Path) -> bool:
+    """Return whether something stands there, be it a folder, a link to nothing, or what nobody here may look at."""
+    try:
+        file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def read_document(tables: Mapping[str, Any], *, file: Path | None, environ: Mapping[str, str], home: Path) -> Config:
@@ -333,8 +342,13 @@ def _parse(file: Path) -> dict[str, Any]:
         raise ConfigError(f"expected TOML: {problem}") from None
     except RecursionError:
         raise ConfigError("expected TOML that is nested less deeply") from None
-    except (OSError, UnicodeDecodeError) as problem:
+    except FileNotFoundError:
+        raise ConfigError("expected a configuration file, found none") from None
+    except OSError as problem:
         raise ConfigError(f"cannot be read: {reason_of(problem)}") from None
+    except UnicodeDecodeError as problem:
+        line = problem.object.count(b"\n", 0, problem.start) + 1
+        raise ConfigError(f"expected UTF-8, got other bytes in line {line}") from None
     except ValueError:  # Python reads no integer of more than 4,300 digits
         raise ConfigError("expected numbers of at most 4,300 digits") from None
 

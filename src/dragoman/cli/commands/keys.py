@@ -25,7 +25,7 @@ from dragoman.cli.main import DONE
 from dragoman.cli.settings import add_config, load_settings
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config
-from dragoman.errors import UsageError
+from dragoman.errors import DragomanError, UsageError
 from dragoman.gateway.process.listener_keys import virtual_keys
 from dragoman.ledger.interfaces import Missing
 from dragoman.ledger.keys import KeyBook, VirtualKey, check_key, new_secret
@@ -94,7 +94,7 @@ def _named(book: KeyBook, config: Config, options: argparse.Namespace) -> int:
             secret, digest = new_secret()
             is_first = not config.server.keys and not _placed(book, config)
             book.add(_described(options), digest)
-            _tell_secret(secret, name, as_json=options.json)
+            _tell_secret(secret, name, "made", as_json=options.json)
             if is_first:
                 hint("it is the first one: from now on the gateway refuses requests without a key\n")
         case "rotate":
@@ -103,7 +103,7 @@ def _named(book: KeyBook, config: Config, options: argparse.Namespace) -> int:
                 raise UsageError(f"--keep: expected a span like 24h or 0s, got {options.keep[:40]!r}")
             secret, digest = new_secret()
             book.rotate(name, digest, keep_seconds=seconds)
-            _tell_secret(secret, name, as_json=options.json)
+            _tell_secret(secret, name, "given a new secret", as_json=options.json)
         case "disable":
             book.disable(name, at=int(time.time()))
         case "enable":
@@ -158,11 +158,15 @@ def _read_label(word: str) -> tuple[str, str]:
     return name, value
 
 
-def _tell_secret(secret: str, name: str, *, as_json: bool) -> None:
-    if as_json:
-        write_json({"name": name, "key": secret})
-        return
-    say(f"{secret}\n")
+def _tell_secret(secret: str, name: str, done: str, *, as_json: bool) -> None:
+    try:
+        if as_json:
+            write_json({"name": name, "key": secret})
+            return
+        say(f"{secret}\n")
+    except OSError as problem:
+        fix = f"the key {name} was {done}, and nobody has seen it: dragoman keys rotate {name} makes another"
+        raise DragomanError(f"cannot write the output: {problem.strerror}; {fix}") from None
     hint("this is the key, for the client: it is not kept anywhere and not shown again\n")
 
 

@@ -17,9 +17,17 @@ from profiles import examples
 LONGEST = 4_000
 COPIES = ("n", "best_of", "candidateCount", "candidate_count")
 TABLES = ("options", "generationConfig", "generation_config")
-NAMES = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict", "model", *COPIES)
+NAMES = (
+    "max_tokens",
+    "max_completion_tokens",
+    "max_output_tokens",
+    "maxOutputTokens",
+    "num_predict",
+    "prompt",
+    *COPIES,
+)
 
-values = st.sampled_from(["1", "7", "250", "0", "null", "-1", "1.5", "1e3", "true", '"9"', "[]", "1000000000000000000"])
+values = st.sampled_from(["1", "7", "250", "0", "null", "-1", "1.5", "1e3", "true", '"9"', "[]", "1000000000000000000", '["a","b","c"]', "[1,2,3]", "[[1,2],[3]]"])  # fmt: skip
 members = st.lists(st.tuples(st.sampled_from(NAMES), values), max_size=5)
 tables = st.lists(
     st.tuples(st.sampled_from(TABLES), st.one_of(members.map(lambda found: written(found)), values)), max_size=3
@@ -58,7 +66,9 @@ def used(request: dict[str, Any], limits: tuple[tuple[str, ...], ...]) -> int:
     places = [request, *(request[name] for name in TABLES if isinstance(request.get(name), dict))]
     copies = max([1, *(count(place.get(name)) or 1 for place in places for name in COPIES)])
     told = [number for number in said if number is not None]
-    return min(max(told, default=LONGEST), LONGEST) * min(copies, 1_024)
+    prompt = request.get("prompt")
+    prompts = sum(not isinstance(item, int) for item in prompt) if isinstance(prompt, list) else 0
+    return min(max(told, default=LONGEST), LONGEST) * min(copies, 1_024) * max(prompts, 1)
 
 
 @pytest.mark.parametrize("protocol", sorted(PROTOCOLS))
@@ -82,6 +92,15 @@ def test_what_is_said_once_bounds() -> None:
         b'{"generationConfig":{"maxOutputTokens":50,"candidateCount":2},"contents":[{"text":"\\"maxOutputTokens\\""}]}'
     )
     assert bound_of(body, limits, max_output=LONGEST).output == 100
+
+
+def test_each_prompt_of_a_list_has_an_answer() -> None:
+    """A list of numbers is one prompt, in tokens."""
+    limits = PROTOCOLS["openai-chat"].output_limits
+    for prompt, times in (('["a","b","c"]', 3), ("[1,2,3]", 1), ("[[1,2],[3]]", 2), ('"a"', 1), ("[]", 1), ("null", 1)):
+        for more, copies in (("", 1), (',"best_of":4,"n":2', 4)):
+            body = f'{{"prompt":{prompt},"max_tokens":100{more}}}'.encode()
+            assert bound_of(body, limits, max_output=LONGEST).output == 100 * times * copies, body
 
 
 def test_a_hidden_name_bounds_nothing() -> None:

@@ -53,10 +53,13 @@ _USUAL: Final = 1_024
 _COPIES: Final = frozenset(("n", "best_of", "candidateCount", "candidate_count"))
 #: Tables in which they stand.
 _INSIDE: Final = frozenset(("generationConfig", "generation_config", "options"))
-_NAMED: Final = _COPIES | _INSIDE
+#: Texts to continue: a server answers each one of a list.
+_PROMPT: Final = "prompt"
+_NAMED: Final = _COPIES | _INSIDE | {_PROMPT}
 _MOST_COPIES: Final = 1_024
 _MOST_DIGITS: Final = 12
 _members: Final = _json.typed_decoder(dict[str, Raw])
+_items: Final = _json.typed_decoder(list[Raw])
 
 
 def bound_of(
@@ -111,6 +114,8 @@ def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None
                 tables.append(inner)
         for table in tables:
             copies = max([copies, *[_copies(body, name, table[name]) for name in _COPIES.intersection(table)]])
+        if _PROMPT in fields:
+            copies *= _prompts(body, fields[_PROMPT])
     return (_limit(body, limits, fields) or longest) * copies
 
 
@@ -159,3 +164,13 @@ def _copies(body: bytes, name: str, text: Raw) -> int:
     if digits == b"null":
         return 1
     return min(int(digits) or _MOST_COPIES, _MOST_COPIES) if digits.isdigit() and len(digits) < 5 else _MOST_COPIES
+
+
+def _prompts(body: bytes, text: Raw) -> int:
+    """Return how many prompts are to be continued; the most that there may be where a server may read another value."""
+    if not _is_once(body, _PROMPT):
+        return body.count(b",") + 1
+    items = _items(text)
+    if type(items) is not list:
+        return 1
+    return max(1, sum([not bytes(item)[:1].isdigit() for item in items]))  # numbers are the tokens of one

@@ -65,6 +65,7 @@ def patterns() -> tuple[Found, ...]:
 def out_of_sight(nodes: list[ast.AST]) -> Iterator[str]:
     """The ways in which a file makes patterns that no call of `re` by its name shows: they cannot be judged."""
     called = {id(node.func) for node in nodes if isinstance(node, ast.Call) and node.args}
+    named = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
     for node in nodes:
         match node:
             case ast.ImportFrom(module="re"):
@@ -73,6 +74,8 @@ def out_of_sight(nodes: list[ast.AST]) -> Iterator[str]:
                 yield from (ast.unparse(node) for name in names if name.asname and name.name in ("re", "rare_pattern"))
             case ast.Attribute(ast.Name("re"), method) if method in _CALLS and id(node) not in called:
                 yield ast.unparse(node)
+            case ast.Name("re", ast.Load()) if id(node) not in named:
+                yield f"re as a value, line {node.lineno}"
             case ast.Name("rare_pattern", ast.Load()) if id(node) not in called:
                 yield "rare_pattern"
 

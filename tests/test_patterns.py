@@ -75,6 +75,8 @@ def test_all_patterns_are_found():
         "re.compile(pattern='a')",
         "from dragoman.codec.patterns import rare_pattern as rare",
         "map(rare_pattern, texts)",
+        "getattr(re, name)('a')",
+        "vars(re)",
     ],
 )
 def test_a_pattern_that_is_made_out_of_sight_is_found(source: str):

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversations import reply
-from dragoman.codec.framing.outline import outlines, room_left
+from dragoman.codec.framing.outline import is_deeper, outlines, room_left
 from dragoman.errors import WireError
 from dragoman.gateway.auth import Guard
 from dragoman.gateway.messages import Limits
@@ -179,6 +179,15 @@ def outline_of(body: bytes) -> bytes:
 @given(st.text('"\\[]{},a', max_size=40).map(str.encode), st.integers(1, 9))
 def test_strings_are_told_apart_in_pieces_of_any_size(body: bytes, piece: int) -> None:
     assert b"".join(outlines(body, piece=piece)) == outline_of(body)
+
+
+@given(st.text('"\\[]{},a', max_size=40).map(str.encode), st.integers(1, 6))
+def test_levels_are_counted_as_they_are(body: bytes, most: int) -> None:
+    depth, deepest = 0, 0
+    for byte in outline_of(body):
+        depth += (byte in b"[{") - (byte in b"]}")
+        deepest = max(deepest, depth)
+    assert is_deeper(body, most) is (deepest > most)
 
 
 @given(st.recursive(st.none() | st.text('",[]{}\\', max_size=5), lambda inner: st.lists(inner) | st.dictionaries(

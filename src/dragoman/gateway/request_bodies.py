@@ -20,7 +20,7 @@ from dragoman._json import Malformed, Raw
 from dragoman.bounds import exceeded
 from dragoman.client.offload import MANY
 from dragoman.codec.framing.large_frames import LARGE, wide_object
-from dragoman.codec.framing.outline import has_wide_object, outlines, room_left, values_beyond
+from dragoman.codec.framing.outline import has_wide_object, is_deeper, room_left, values_beyond
 from dragoman.errors import WireError
 
 #: A body may grow to this many times its size, once it is larger than `_FREE`.
@@ -30,8 +30,6 @@ _STEP: Final = 1024 * 1024
 _ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the head"
 _PIECE: Final = 64 * 1024
 _BRACKETS: Final = (b"{", b"[")
-_COMMA: Final = ord(",")
-_OPENING: Final = b"[{"
 
 #: An escape: a pair of surrogates, half of one, or any other.
 _ESCAPES: Final = re.compile(
@@ -217,7 +215,7 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
     """
     if len(body) > bounds.media:
         _check_media(body, bounds.media)
-    if len(body) > LARGE and has_wide_object(body, bounds.members):
+    if len(body) > LARGE and has_wide_object(body, bounds.members, bounds.depth):
         raise WireError(wide_object(bounds.members), status=413)
     most = min(bounds.depth, bounds.tools, bounds.messages)
     left = room_left(body, _BRACKETS, most)
@@ -226,7 +224,8 @@ def check_shape(body: bytes, bounds: BodyBounds = USUAL_BOUNDS) -> bool:
         return most <= MANY
     fields = _decode_fields(body)
     if isinstance(fields, Malformed):
-        _check_text(body, bounds.depth)
+        if is_deeper(body, bounds.depth):  # only a lenient reader accepts it
+            raise _too_deep(bounds.depth)
         return False
     tools = fields.get("tools")
     if tools is not None and _value_has_more(tools, bounds.tools):
@@ -269,19 +268,6 @@ def _check_depth(value: Raw, depth: int, most: int) -> None:
         for item in inner.values() if isinstance(inner, dict) else inner:
             if len(item) > most - depth:  # else it has not the brackets either
                 _check_depth(item, depth + 1, most)
-
-
-def _check_text(body: bytes, most: int) -> None:
-    """Check text that only a lenient reader accepts: count the brackets outside strings."""
-    depth = 0
-    for outline in outlines(body):
-        for mark in outline:
-            if mark in _OPENING:
-                depth += 1
-                if depth > most:
-                    raise _too_deep(most)
-            elif mark != _COMMA:
-                depth -= 1
 
 
 def _check_values(body: bytes, most: int, opening: int = -1) -> None:

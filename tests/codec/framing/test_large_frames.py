@@ -160,7 +160,7 @@ def widest(value: Any) -> int:
 
 @given(_JSON_VALUES, st.integers(1, 7))
 def test_wide_objects_are_found_without_reading(value: Any, most: int) -> None:
-    assert has_wide_object(json.dumps(value).encode(), most) is (widest(value) > most)
+    assert has_wide_object(json.dumps(value).encode(), most, 100) is (widest(value) > most)
 
 
 # ---------------------------------------------------------------- the ways in which a frame comes

@@ -37,7 +37,7 @@ def check_large(frame: bytes, bounds: AnswerBounds, look: Look | None) -> bytes:
         most = bounds.frame_values
         if count := values_beyond(frame, most):
             raise TooLarge(exceeded(f"a frame of at most {most} JSON values", "frame_values", f"{count} or more"))
-        if has_wide_object(frame, bounds.members):
+        if has_wide_object(frame, bounds.members, len(frame)):
             raise TooLarge(wide_object(bounds.members))
         if look is not None:
             look(frame)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Final
 
 _STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -26,6 +28,8 @@ _END: Final = ord("}")
 #: How many levels of objects within objects are passed at that speed.
 _INNERMOST: Final = 3
 _BEFORE_VALUES: Final = (b",", b"[", b"{")
+#: An opening bracket as 1, a closing one as -1.
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
 _NO_MARKS: Final = bytes(set(range(256)) - set(b",[]{}"))
 
 
@@ -47,10 +51,11 @@ def values_beyond(body: bytes, most: int, opening: int = -1) -> int:
     return 0
 
 
-def has_wide_object(body: bytes, most: int) -> bool:
+def has_wide_object(body: bytes, most: int, depth: int) -> bool:
     """Return whether an object of a JSON text has more than `most` members. Most texts are decided by a count.
 
-    Objects and lists without others in them are passed at the speed of a search, so that few steps are left.
+    The search ends at a value with more than `depth` lists and objects around it. Objects and lists without others in
+    them are passed at the speed of a search, so that few steps are left.
     """
     if room_left(body, (b":",), most) >= 0:
         return False
@@ -58,7 +63,7 @@ def has_wide_object(body: bytes, most: int) -> bool:
     around: list[int] = []  # commas so far, of each list and object that is open
     for outline in outlines(body):
         for _ in range(_INNERMOST):
-            outline = narrow.sub(b"", outline)
+            outline = narrow.sub(b"", outline.replace(b"{}", b""))
         for run in _RUNS.findall(outline):
             size, mark = len(run), run[0]
             if mark in _OPENING:
@@ -72,6 +77,19 @@ def has_wide_object(body: bytes, most: int) -> bool:
                 ):
                     return True
                 del around[-size:]
+        if len(around) > depth:
+            return False
+    return False
+
+
+def is_deeper(body: bytes, most: int) -> bool:
+    """Return whether a text has more than `most` lists and objects around a value."""
+    depth = 0
+    for outline in outlines(body):
+        steps = array("b", outline.translate(_STEPS, b","))
+        if depth + len(steps) > most and max(accumulate(steps, initial=depth)) > most:
+            return True
+        depth += sum(steps)
     return False
 
 

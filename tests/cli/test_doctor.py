@@ -50,6 +50,16 @@ def test_a_server_that_the_file_names_and_that_is_not_there(tmp_path: Path) -> N
     assert finding.fix == "start the server, or set base_url under [providers.vllm]"
 
 
+def test_a_key_file_that_every_user_may_read(tmp_path: Path) -> None:
+    text = '[server]\nkeys = ["file:mine", "file:theirs", "file:none"]\n[providers.x]\nprotocol = "openai-chat"\n'
+    text += 'base_url = "http://127.0.0.1:1"\napi_key = "file:theirs"\n'
+    for name, mode in (("mine", 0o600), ("theirs", 0o644)):
+        (tmp_path / name).write_text("a key of this gateway")
+        (tmp_path / name).chmod(mode)
+    (finding,) = about(findings(tmp_path, text), "key file")
+    assert finding.text.startswith(f"{tmp_path / 'theirs'}: ") and finding.text.endswith("expected mode 600, got 644")
+
+
 def test_a_good_server_with_a_deaf_and_a_short_model(tmp_path: Path) -> None:
     answers: dict[str, Any] = {
         "/api/tags": {"models": [{"name": "granite4"}, {"name": "tiny"}]},

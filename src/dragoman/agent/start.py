@@ -16,6 +16,7 @@ from dragoman.agent.pick_model import Choice, choose_target, known_facts
 from dragoman.agent.session.folder import default_store, find_session
 from dragoman.agent.session.session_file import Session
 from dragoman.config import Config
+from dragoman.config.key_files import key_files
 from dragoman.errors import DragomanError, UsageError
 from dragoman.ids import new_id
 from dragoman.providers.catalog import split_target
@@ -46,19 +47,8 @@ def make_bench(wish: Wish, config: Config) -> Environment:
         allow=wish.allow,
         tools=wish.tools,
         shell=wish.shell,
-        private=[*key_files(config, home=Path.home()), session_store().parent],
+        private=[*key_files(config, home=Path.home()), *([config.path] if config.path else []), session_store().parent],
     )
-
-
-def key_files(config: Config, *, home: Path) -> list[Path]:
-    """Return the files that contain this user's configuration and its keys, wherever they lie."""
-    references = [provider.api_key for provider in config.providers.values()]
-    for server in config.agent.mcp.values():
-        references += [*server.environ.values(), *server.headers.values()]
-    folder = config.path.absolute().parent if config.path is not None else home
-    names = [each.removeprefix("file:") for each in references if each is not None and each.startswith("file:")]
-    found = [home / name.removeprefix("~/") if name.startswith("~/") else folder / name for name in names]
-    return [*found, *([config.path] if config.path is not None else [])]
 
 
 async def open_session(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -15,6 +16,7 @@ from dragoman.agent.sandbox.guarantees import describe_fence
 from dragoman.cli.terminal import first_of
 from dragoman.client.failure_words import start_words
 from dragoman.config import Config
+from dragoman.config.key_files import open_key_files
 from dragoman.discovery.query_server import Found, look_at_all
 from dragoman.errors import MissingExtra
 from dragoman.events import Failure
@@ -51,7 +53,13 @@ async def examine(config: Config, *, only_local: bool = False) -> list[Finding]:
     ]
     found = await look_at_all(config, [provider for provider in asked if provider.is_complete])
     on_ledger = await asyncio.to_thread(_on_ledger, config)  # a database is asked in an event loop of its own
-    findings = [_on_configuration(config), *_on_unread_keys(config), _on_sandbox(config), *on_ledger]
+    findings = [
+        _on_configuration(config),
+        *_on_unread_keys(config),
+        *_on_open_keys(config),
+        _on_sandbox(config),
+        *on_ledger,
+    ]
     for one in found:
         findings += _on_local(one, config) if one.provider.local else _on_far(one, config)
     findings += [_on_incomplete(provider) for provider in asked if not provider.is_complete]
@@ -90,6 +98,11 @@ def _on_unread_keys(config: Config) -> list[Finding]:
         Finding("bad", f"key of {name}", reason, "set the variable or write the file, or correct api_key")
         for name, reason in config.unread_keys.items()
     ]
+
+
+def _on_open_keys(config: Config) -> list[Finding]:
+    lines = open_key_files(config, home=Path.home())
+    return [Finding("note", "key file", line, "chmod 600 FILE") for line in lines]
 
 
 def _on_sandbox(config: Config) -> Finding:

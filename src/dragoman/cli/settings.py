@@ -6,7 +6,9 @@ import argparse
 import os
 from pathlib import Path
 
+from dragoman.cli.terminal import hint
 from dragoman.config import PATH_VARIABLE, Config, default_path, load_config
+from dragoman.config.key_files import open_key_files
 from dragoman.errors import UsageError
 
 
@@ -31,3 +33,9 @@ def load_settings(options: argparse.Namespace) -> Config:
     if options.config is not None and not options.config.exists():
         raise UsageError(f"--config {options.config}: there is no such file")
     return load_config(options.config, environ=os.environ, home=Path.home())
+
+
+def say_open_keys(config: Config) -> None:
+    """Print which key files every user of the machine may read."""
+    for line in open_key_files(config, home=Path.home()):
+        hint(f"{line}\n")

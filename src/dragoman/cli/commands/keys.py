@@ -22,7 +22,7 @@ import msgspec
 from dragoman.cli.body_input import write_json
 from dragoman.cli.ledger_input import actor, folder_of, ledger_errors
 from dragoman.cli.main import DONE
-from dragoman.cli.settings import add_config, load_settings
+from dragoman.cli.settings import add_config, load_settings, say_open_keys
 from dragoman.cli.terminal import hint, say
 from dragoman.config import Config
 from dragoman.errors import DragomanError, UsageError
@@ -64,6 +64,7 @@ def run(options: argparse.Namespace) -> int:
     if options.action != "list" and options.name is None:
         raise UsageError(f"{options.action}: expected the name of a key")
     config = load_settings(options)
+    say_open_keys(config)
     if options.action not in ("list", "show") and options.name in config.virtual_keys:
         raise UsageError(f"{options.action}: [keys.{options.name}] stands in {config.path}: change it there")
     with ledger_errors("keys"), contextlib.closing(KeyBook(folder_of(config), actor=actor())) as book:

@@ -24,7 +24,7 @@ from dragoman.cli.main import DONE
 from dragoman.cli.option_values import read_count, read_host, read_port
 from dragoman.cli.presets import Preset, find_preset, render_preset, values_for
 from dragoman.cli.serve_banner import render_banner
-from dragoman.cli.settings import add_config, load_settings, settings_file
+from dragoman.cli.settings import add_config, load_settings, say_open_keys, settings_file
 from dragoman.cli.terminal import hint, paint_for, say
 from dragoman.client.started_servers import check_target
 from dragoman.config import Config, RouteConfig, ServerConfig
@@ -93,6 +93,7 @@ def run(options: argparse.Namespace) -> int:
     models = [] if config.routes else say_what_is_there(config)
     first = next(iter(models), None)
     say_missing_keys(config)
+    say_open_keys(config)
     serve(
         Serving(
             config=config,

@@ -221,6 +221,12 @@ class _CallObject:
         yield Close("" if self._problem else closed_by, self._problem, passed=passed)
 
 
+def takes_null(cursor: Cursor, ends: tuple[str, ...]) -> Generator[Action, None, bool]:
+    """Skip a `null` that stands in place of arguments. Return whether one stood there, before one of the ends."""
+    is_null = yield from cursor.sees(*(f"null{space}{end}" for space in ("", "\n", " ") for end in ends))
+    return is_null and (yield from cursor.closing("null")) != ""
+
+
 def named_call(
     cursor: Cursor, name: str, call_id: str = "", *, wrapper: str = "", ends: tuple[str, ...] = ()
 ) -> Parser:
@@ -228,9 +234,9 @@ def named_call(
 
     `wrapper`: what must follow the arguments for the call to be complete, such as the brace of an object around them.
     `ends`:
-    markers that close the call, so that it has no arguments if one of them follows at once.
+    markers that close the call, so that it has no arguments if one of them follows at once, or behind a `null`.
     """
-    if ends and (yield from cursor.sees(*ends)):
+    if ends and ((yield from cursor.sees(*ends)) or (yield from takes_null(cursor, ends))):
         yield Open(name, call_id)
         yield Piece("{}")
         yield Close(BODY)

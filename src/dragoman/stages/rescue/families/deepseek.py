@@ -10,7 +10,7 @@ from typing import Final
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.heads import begun, named
-from dragoman.stages.rescue.json_calls import named_call
+from dragoman.stages.rescue.json_calls import named_call, takes_null
 
 _NAME: Final = re.compile(r"[^\s<>{}`]+")
 _PIPES: Final = ("｜", "|")
@@ -41,7 +41,8 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     yield from cursor.expect(*_SEPARATOR)
     yield from cursor.space()
     fence = ""
-    if (yield from cursor.peek()) not in ("{", "<", ""):  # after the type stands the name
+    is_null = name != "" and (yield from takes_null(cursor, _CALL_END))
+    if not is_null and (yield from cursor.peek()) not in ("{", "<", ""):  # after the type stands the name
         if name:  # two names
             raise NotACall
         name = yield from named(cursor, tools, _NAME)

@@ -44,6 +44,13 @@ def test_single_marks_quote_as_double_ones_do() -> None:
             assert delivered(play_with(OFFERED, words + call, "stop", size)) == [("ping", {})] * is_run, words
 
 
+def test_who_asks_right_behind_a_call_makes_the_next_one_up() -> None:
+    call = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
+    for size in (999, 3, 1):
+        reply = play_with(OFFERED, f"{call}Human: Again.\nAssistant: {call}", "stop", size)
+        assert (delivered(reply), reply.text) == ([("ping", {})], f"Human: Again.\nAssistant: {call}")
+
+
 def test_a_call_behind_a_quotation_is_run() -> None:
     call = '<tool_call>\n{"name": "ping", "arguments": {}}\n</tool_call>'
     for words in (

@@ -93,7 +93,8 @@ class Code:
         """Record that a call stood here, whose text is not fed: what follows it begins no line."""
         self._read()
         self._is_blank = False
-        self._line = (self._line + _CALL)[:_KEPT]
+        if self._line[-1:] != _CALL:  # it is told once for each piece of it
+            self._line = (self._line + _CALL)[:_KEPT]
 
     def end_call(self, marker: str) -> None:
         """End the call with the last marker of what belongs to it, which may begin another speaker's turn."""

@@ -82,6 +82,8 @@ _ASKER: Final = rare_pattern(
     _WHO % "(?i:user|human|usuario|usuário|utilisateur|benutzer|nutzer|пользователь)|用户|ユーザー|사용자"
     "|(?(1)Instruction|(?!))" + r"|\]~b\](?:user|system)"
 )
+#: A turn and its answer on one line, as Vicuna's template has them.
+_ROUND: Final = rare_pattern(r"(?:(?!USER:).)*+USER: .*ASSISTANT:")
 _ANSWERER: Final = rare_pattern(
     _WHO % "(?i:(?:ai[ -]?)?assistant|ai|model|bot|chatbot|chatgpt|claude|gemini|gpt|llama|qwen|agent|asistente"
     "|assistente|assistent|ассистент)|助手|アシスタント|어시스턴트|(?(1)Response|(?!))" + r"|\]~b\]ai"
@@ -355,7 +357,8 @@ def turn_of(line: str, *, is_asked: bool) -> str:
     """
     if _ASKER.match(line) is not None:
         return TURN
-    return ASKED if is_asked and _ANSWERER.match(line) is not None else ""
+    is_round = "ASSISTANT:" in line and _ROUND.match(line) is not None
+    return ASKED if is_round or (is_asked and _ANSWERER.match(line) is not None) else ""
 
 
 def kind_behind(line: str, kind: str) -> str:

@@ -47,11 +47,13 @@ def until_used(running: Running, used: int) -> None:
 def test_a_request_without_room_is_503_in_the_clients_form(tmp_path: Path, client: str) -> None:
     with gateway(tmp_path, "[server]\nmemory_mib = 4\n") as running:
         with closing(connect(running)) as large:
-            large.sendall(post(b"x", f"content-length: {2 * MEBIBYTE}"))  # the rest does not come
-            until_used(running, 4 * MEBIBYTE)
+            missing = post(b"x" * (2 * MEBIBYTE - 1), f"content-length: {2 * MEBIBYTE}")  # its last byte does not come
+            large.sendall(missing)
+            until_used(running, 4 * MEBIBYTE - 2)
             for fields, body in (
                 (["content-length: 5"], b"12345"),
                 (["transfer-encoding: chunked"], b"5\r\n12345\r\n0\r\n\r\n"),
+                ([f"content-length: {MEBIBYTE}"], b""),  # refused before it comes
             ):
                 with closing(connect(running)) as small:
                     small.sendall(post(body, *fields, path=PATHS[client]))
@@ -62,6 +64,27 @@ def test_a_request_without_room_is_503_in_the_clients_form(tmp_path: Path, clien
         until_used(running, 0)
         running.answer(stream_of("openai-chat", reply("text")))
         assert running.request("POST", "/v1/chat/completions", BODY)[0] == 200
+
+
+def test_a_body_takes_memory_as_it_comes(tmp_path: Path) -> None:
+    """One that is announced and never comes takes none of it from others; one alone is let in, whole or in chunks."""
+    with gateway(tmp_path, "[server]\nmemory_mib = 1\n") as running:
+        with closing(connect(running)) as slow:
+            slow.sendall(post(b"x", f"content-length: {30 * MEBIBYTE}"))
+            until_used(running, 2)
+            running.answer(stream_of("openai-chat", reply("text")))
+            assert running.request("POST", "/v1/chat/completions", BODY)[0] == 200
+        until_used(running, 0)
+        large = BODY[:-1] + b" " * MEBIBYTE + b"}"
+        chunks = b"".join(b"10000\r\n%b\r\n" % large[at : at + 65536] for at in range(0, len(large) - 65536, 65536))
+        rest = large[len(large) // 65536 * 65536 :]
+        chunked = b"%b%x\r\n%b\r\n0\r\n\r\n" % (chunks, len(rest), rest)
+        for fields, body in ((f"content-length: {len(large)}", large), ("transfer-encoding: chunked", chunked)):
+            running.answer(stream_of("openai-chat", reply("text")))
+            with closing(connect(running)) as connection:
+                connection.sendall(post(body, fields))
+                assert status(connection.recv(65536)) == 200
+        until_used(running, 0)
 
 
 def test_memory_is_given_back_whatever_becomes_of_a_request(tmp_path: Path) -> None:

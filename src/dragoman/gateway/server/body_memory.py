@@ -22,9 +22,13 @@ class BodyMemory:
         self._most = most
         self.used = 0
 
+    def has_room(self, size: int, own: int = 0) -> bool:
+        """Return whether `size` bytes may be taken. `own`: what the request has taken so far."""
+        return self.used <= own or self.used + size <= self._most
+
     def take(self, size: int, own: int = 0) -> bool:
-        """Take `size` bytes. False: there is no room, nothing is taken. `own`: what the request took elsewhere."""
-        if self.used > own and self.used + size > self._most:
+        """Take `size` bytes. False: there is no room, nothing is taken. `own` as for `has_room`."""
+        if not self.has_room(size, own):
             return False
         self.used += size
         return True
@@ -45,6 +49,11 @@ class Charge:
         self._own = _SHARE * beside
         self.covered = 0
 
+    def check(self, body: int) -> None:
+        """Check that there is room for a body of this size. Nothing is taken: it may never come. Raises as `cover`."""
+        if not self._memory.has_room(_SHARE * body):
+            raise _refused()
+
     def cover(self, body: int) -> None:
         """Take what a body of this size needs beyond what was taken.
 
@@ -53,9 +62,8 @@ class Charge:
         """
         if body <= self.covered:
             return
-        if not self._memory.take(_SHARE * (body - self.covered), self._own):
-            message = "too many large requests are under way; try again"
-            raise BrokenRequest(Failure("overloaded", message, 503, retry_after=_WAIT))
+        if not self._memory.take(_SHARE * (body - self.covered), self._own + _SHARE * self.covered):
+            raise _refused()
         self.covered = body
 
     def release(self, _: object = None) -> None:
@@ -63,3 +71,8 @@ class Charge:
         if self.covered:
             self._memory.give(_SHARE * self.covered)
             self.covered = 0
+
+
+def _refused() -> BrokenRequest:
+    message = "too many large requests are under way; try again"
+    return BrokenRequest(Failure("overloaded", message, 503, retry_after=_WAIT))

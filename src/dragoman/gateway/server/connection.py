@@ -287,7 +287,8 @@ class Connection(asyncio.Protocol):
         size = int(length) if length.isdigit() else 0
         if size > limits.body:
             raise BrokenRequest(request_heads.too_large_body(limits, str(size)))
-        self._charge.cover(size)
+        if size > _LARGE:
+            self._charge.check(size)
         if self._task is None and not self._waiting:
             refused = self._application.admit(head)
             if refused is not None:
@@ -301,10 +302,9 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         self._body_size = size = self._body_size + len(body)
-        if size > self._charge.covered:  # as much as its head says is allowed, and taken
-            if size > self._limits.body:
-                raise BrokenRequest(request_heads.too_large_body(self._limits, f"{size} or more"))
-            self._charge.cover(size)
+        if size > self._limits.body:
+            raise BrokenRequest(request_heads.too_large_body(self._limits, f"{size} or more"))
+        self._charge.cover(size)  # what its head says may never come
         if self._large is not None:
             self._large.write(body)
             return

@@ -239,6 +239,24 @@ def test_vectors_and_forwarded_requests_have_rows(recorded: Recording) -> None:
     assert (forwarded["state"], forwarded["reason"]) == ("estimated", "no_usage")
 
 
+def test_a_forwarded_answer_costs_what_its_provider_says(recorded: Recording) -> None:
+    """Of twenty texts that are made the best one is sent: what was seen is a twentieth."""
+    running, folder, _ = recorded
+    usage = {"prompt_tokens": 5, "completion_tokens": 2_000, "total_tokens": 2_005}
+    told = {"id": "c", "object": "text_completion", "created": 1, "model": "m"}
+    end = {**told, "choices": [{"text": "hi", "index": 0, "finish_reason": "stop"}], "usage": usage}
+    begin = {**told, "choices": [{"text": "a", "index": 0}]}
+    streamed = "".join(f"data: {json.dumps(each)}\n\n" for each in (begin, end)) + "data: [DONE]\n\n"
+    asked = {"model": f"{CHAT}/model-1", "prompt": "words", "best_of": 20}
+    answers = (whole(json.dumps(end).encode()), whole(streamed.encode(), 200, "text/event-stream"))
+    for number, answer in enumerate(answers, 1):
+        running.answer(answer)
+        assert running.request("POST", "/v1/completions", json.dumps(asked).encode())[0] == 200
+        row = settled(folder, number)[-1]
+        assert (row["state"], row["input"], row["output"]) == ("settled", 5, 2_000)
+        assert row["nano"] == 5 * 2_500 + 2_000 * 10_000
+
+
 def test_an_answer_with_other_than_the_vectors_asked_for_is_counted(recorded: Recording) -> None:
     """Its provider bills it like any other, whichever target is asked next."""
     running, folder, _ = recorded

@@ -19,12 +19,14 @@ from dragoman.codec.embeddings import too_large
 from dragoman.codec.json_fields import no_object
 from dragoman.codec.splicing import splice
 from dragoman.errors import WireError
-from dragoman.events import Failure, Finish
+from dragoman.events import Event, Failure, Finish, UsageUpdate
 from dragoman.gateway.endpoint import Call, Refused
 from dragoman.gateway.model_names import ModelNames
 from dragoman.gateway.relay import check_permission, note_attempts
 from dragoman.gathered import Gathered
 from dragoman.http.transport import Response, TransportFailed
+from dragoman.ids import new_id
+from dragoman.pipe import Reader
 from dragoman.protocol import HttpRequest
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Provider
@@ -35,7 +37,6 @@ from dragoman.types import ProtocolName, Usage
 
 #: Seconds without a byte of it.
 _SILENCE: Final = 120.0
-_DONE: Final = Finish("stop")
 
 T = TypeVar("T")
 #: The request for a target, in its protocol and with its name of the model.
@@ -45,7 +46,7 @@ Read: TypeAlias = Callable[[Target, bytes], tuple[T, Usage]]
 
 
 class Forwarder:
-    """Sends requests to providers without decoding events."""
+    """Sends requests to providers. Of answers that pass, the usage alone is read."""
 
     __slots__ = ("_client", "_names")
 
@@ -109,6 +110,8 @@ class Forwarder:
 
         async with self._course(call, chain) as course:
             response = await _along(course, ask)
+            target, told = course.target, Finish("stop")
+            reader = Reader(target.protocol.decoder(new_id=new_id, dialect=target.dialect, bounds=target.bounds))
             record.passed, record.status = True, 200
             try:
                 response_writer.start(200, response.headers.get("content-type", "application/json"))
@@ -116,11 +119,15 @@ class Forwarder:
                     response_writer.write(data)
                     if meter is not None:
                         meter.grown += len(data)
+                        told = _counted(told, reader.feed(data))
+                        meter.usage = told.usage
                     if response_writer.is_full:
                         await response_writer.drained()
+                if meter is not None:
+                    told = _counted(told, await run_sized(meter.grown, reader.close))
                 response_writer.end()
                 record.outcome = "done"
-                course.ended(_DONE, _now())
+                course.ended(told, _now())
             except TransportFailed as problem:
                 course.ended(problem.failure, _now())
                 record.outcome, record.error = "cut", problem.failure.kind
@@ -182,6 +189,14 @@ async def _along(course: Attempts, ask: Callable[[Target], Awaitable[T]]) -> T:
         except Refused as problem:
             if course.failed(problem.failure, now=_now(), random=0.0, most_wait=0.0) is None:
                 raise
+
+
+def _counted(told: Finish, events: Iterable[Event]) -> Finish:
+    """Return the end of an answer with what these events say of its usage and cost."""
+    for event in events:
+        if isinstance(event, UsageUpdate | Finish | Failure):
+            told = Finish("stop", usage=told.usage.merged(event.usage), cost=event.cost or told.cost)
+    return told
 
 
 def _now() -> float:

@@ -26,6 +26,7 @@ from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.protocols import PROTOCOLS
+from dragoman.protocols.gemini.response.calls import CallReader
 from dragoman.protocols.openai_chat.response.delta_batch import Growth
 from for_each import for_each
 from wire_bases import BASES, RARE_VALUES, WHOLE, Base
@@ -75,6 +76,7 @@ def decode_slowly(protocol: str, chunks: list[bytes]) -> list[Event]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Growth, "expect", lambda growth, kind: None)
         patch.setattr(CallSlots, "grow", lambda slots, index, arguments: False)
+        patch.setattr(CallReader, "takes_frame", lambda calls, frame, candidate: None)
         return decode(protocol, chunks)
 
 

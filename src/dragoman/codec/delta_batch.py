@@ -160,8 +160,9 @@ def narrowed(
             fields.append((field.name, kind, field.default))
     is_closed = is_bare or (wire.__struct_config__.forbid_unknown_fields and not is_open)
     return msgspec.defstruct(
-        f"Narrowed{wire.__name__}", fields, gc=False, kw_only=True, forbid_unknown_fields=is_closed
-    )
+        f"Narrowed{wire.__name__}", fields, gc=False, kw_only=True, forbid_unknown_fields=is_closed,
+        omit_defaults=wire.__struct_config__.omit_defaults,
+    )  # fmt: skip
 
 
 @cache

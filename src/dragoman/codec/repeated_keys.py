@@ -32,12 +32,7 @@ def has_plain_parts(text: bytes, read: object, parts: Iterable[Raw]) -> bool:
         read: the Struct or the object of the text.
         parts: each text in it that is an object.
     """
-    if not _json.holds_all(read, text):
-        return False
-    for part in map(bytes, parts):
-        if not (has_plain_keys(part) if len(part) > SHORT else part[:1] == b"{" and _json.is_told_once(part)):
-            return False
-    return True
+    return _json.holds_all(read, text) and all(map(has_plain_keys, map(bytes, parts)))
 
 
 def without_value(text: bytes, key: bytes, value: Raw | bytes) -> bytes:

@@ -205,18 +205,25 @@ def is_known(chunk: Chunk) -> bool:
 
 
 decode_chunk: Final = _json.typed_decoder(Chunk)
-_PLAIN_PART: Final = narrowed(Part, {"text": str, "thought": ...}, is_bare=True)
-_PLAIN_CONTENT: Final = narrowed(Content, {"parts": one(_PLAIN_PART), "role": ...}, is_bare=True)
-#: A chunk that lets text or thinking grow, and says nothing else but counts and what each chunk says of the response.
-PlainChunk: Final = narrowed(
-    Chunk,
-    {
-        "candidates": one(narrowed(Candidate, {"content": _PLAIN_CONTENT, "index": ...}, is_bare=True)),
-        "usageMetadata": ..., "modelVersion": ..., "createTime": ..., "responseId": ...,
-    },
-    is_bare=True,
-)  # fmt: skip
+
+
+def _chunk_of(fields: Mapping[str, Any]) -> Any:
+    """Return a chunk of one part with these fields that says nothing else but counts and what each chunk says of the
+    response.
+    """
+    content = narrowed(Content, {"parts": one(narrowed(Part, fields, is_bare=True)), "role": ...}, is_bare=True)
+    candidate = narrowed(Candidate, {"content": content, "index": ...}, is_bare=True)
+    said = {"usageMetadata": ..., "modelVersion": ..., "createTime": str | None, "responseId": ...}
+    return narrowed(Chunk, {"candidates": one(candidate), **said}, is_bare=True)
+
+
+_PLAIN_CALL: Final = narrowed(FunctionCall, {"id": ..., "name": str, "args": Raw}, is_bare=True)
+#: A chunk that lets text or thinking grow.
+PlainChunk: Final = _chunk_of({"text": str, "thought": ...})
+#: A chunk with a whole call.
+CallChunk: Final = _chunk_of({"functionCall": _PLAIN_CALL, "thoughtSignature": ..., "thought_signature": ...})
 decode_plain_chunk: Final[Callable[[bytes], Any]] = _json.typed_decoder(PlainChunk)
+decode_call_chunk: Final[Callable[[bytes], Any]] = _json.typed_decoder(CallChunk)
 decode_call: Final = _json.typed_decoder(FunctionCall)
 decode_pieces: Final = _json.typed_decoder(list[PartialArgument])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -23,11 +23,13 @@ from dragoman.protocols.gemini.response.lenient import read_call_leniently, read
 from dragoman.protocols.gemini.response.streamed_arguments import PartialArguments
 from dragoman.protocols.gemini.wire import (
     NOTHING,
+    CallChunk,
     Candidate,
     Chunk,
     FunctionCall,
     Part,
     decode_call,
+    decode_call_chunk,
     decode_pieces,
     is_whole,
     note_unread,
@@ -56,7 +58,7 @@ def are_plain(calls: list[FunctionCall], chunk: Chunk, frame: bytes) -> bool:
     `frame`: the chunk's text.
     """
     is_usual = chunk.error is chunk.response is chunk.usage_metadata is chunk.prompt_feedback is NOTHING
-    return is_usual and all(map(is_whole, calls)) and has_plain_parts(frame, chunk, [call.args for call in calls])
+    return is_usual and has_plain_parts(frame, chunk, [call.args for call in calls]) and all(map(is_whole, calls))
 
 
 def numbered(candidates: list[Candidate]) -> list[Candidate]:
@@ -95,7 +97,9 @@ class CallReader(msgspec.Struct, eq=False):
 
     def fails_by_id(self, id: object, frame: bytes, calls: list[FunctionCall]) -> bool:
         """Take the id of a chunk and its calls. Return whether the answer failed: these are of another answer."""
-        begins, is_called = bool(calls) and any(call.name for call in calls), self._assembly.opened_calls > 0
+        begins, is_called = False, self._assembly.opened_calls > 0
+        for call in calls:
+            begins = begins or bool(call.name)
         is_over = self._assembly.calls.end is not None
         if not self._answer.is_another(id, frame, begins_call=begins, is_called=is_called, is_over=is_over):
             return False
@@ -117,6 +121,18 @@ class CallReader(msgspec.Struct, eq=False):
         signature = part.thoughtSignature or None
         self._last = self._assembly.whole_call(call.id, call.name, text, signature=signature, is_plain=True)
         return True
+
+    def takes_frame(self, frame: bytes, candidate: int | None) -> Any:
+        """Take a `CallChunk` of this candidate, if no key is repeated. Return None, with nothing done, or the chunk."""
+        chunk = decode_call_chunk(frame)
+        if type(chunk) is not CallChunk or (chunk.candidates[0].index or 0) != candidate:
+            return None
+        (part,) = chunk.candidates[0].content.parts
+        call = part.functionCall
+        is_plain = has_plain_parts(frame, chunk, (call.args,))
+        if is_plain and (self.fails_by_id(chunk.responseId, frame, [call]) or self.takes(part)):
+            return chunk
+        return None
 
     def read(self, call: FunctionCall, signature: str, native: Native | None = None) -> None:
         """Take the call of one part. `signature`: "" if it has none. `native`: further fields of the part."""

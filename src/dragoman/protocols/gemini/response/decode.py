@@ -6,6 +6,7 @@ for Vertex AI's streamed arguments. A part with a signature is a separate part, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
 
 from dragoman import _json
@@ -37,6 +38,7 @@ from dragoman.protocols.gemini.response.unmodelled import (
     Kept,
     Split,
     note_rest,
+    other_part,
     split,
     tell_unread_beside,
     without_arguments,
@@ -51,6 +53,7 @@ from dragoman.protocols.gemini.wire import (
     UNSPECIFIED,
     Candidate,
     Chunk,
+    FunctionCall,
     Part,
     PlainChunk,
     UsageMetadata,
@@ -58,7 +61,6 @@ from dragoman.protocols.gemini.wire import (
     decode_plain_chunk,
     is_answer,
     is_known,
-    read_media,
     says_nothing,
     told_by,
 )
@@ -73,7 +75,7 @@ class Decoder:
     """Decodes one response."""
 
     __slots__ = (
-        "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_is_plain", "_is_stream", "_kept",
+        "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_is_stream", "_kept", "_next",
         "_reader", "_usage",
     )  # fmt: skip
 
@@ -92,7 +94,7 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, look=few_candidates)
         self._calls = CallReader(self._assembly)
         self._begun = self._is_stream = False  # a chunk came, and another one
-        self._is_plain = False  # the next chunk may say text and nothing else
+        self._next: Literal["", "text", "calls"] = ""  # what the next chunk may say, and nothing else
         self._choice: int | None = None  # the index of the candidate that is read
         self._usage: UsageMetadata | None = None  # as it came last
         self._counted = UsageMetadata()  # the most of each part that was told
@@ -110,11 +112,15 @@ class Decoder:
             return []
         try:
             for frame, _ in self._reader.feed(data):
-                if self._is_plain:
+                if self._next == "text":
                     chunk = decode_plain_chunk(frame)
                     if type(chunk) is PlainChunk and (chunk.candidates[0].index or 0) == self._choice:
                         self._read_plain(chunk, frame)
                         continue
+                elif self._next and (chunk := self._calls.takes_frame(frame, self._choice)) is not None:
+                    self._is_stream = True
+                    self._count(chunk.usageMetadata, frame, [chunk.candidates[0].content.parts[0].functionCall])
+                    continue
                 self._read_frame(frame)
         except TooLarge as problem:
             self._assembly.fail("answer_too_large", str(problem))
@@ -159,9 +165,7 @@ class Decoder:
             self._weigh(frame, bool(part.text))
         if part.text:
             (self._assembly.thinking if part.thought else self._assembly.text)(part.text)
-        if (usage := chunk.usageMetadata) is not None and usage != self._usage:
-            self._kept.last = frame
-            self._read_usage(usage)
+        self._count(chunk.usageMetadata, frame)
 
     def _read_frame(self, frame: bytes) -> None:
         chunk = decode_chunk(frame)
@@ -222,13 +226,14 @@ class Decoder:
             self._weigh(frame, len(texts))
         self._is_stream = self._begun
         if not self._begun:
-            self._begin(chunk, frame)
+            self._begin(chunk, frame, calls)
         if self._calls.fails_by_id(chunk.responseId, frame, calls):
             return
         candidates = chunk.candidates
         if calls:
             told = "twice" if told == "once" and repeats_key(frame) else told
-            tell_unread_beside(frame, self._assembly, told=len(calls))
+            if told != "plainly" or not chunk.createTime is chunk.create_time is None:  # else nothing is unread
+                tell_unread_beside(frame, self._assembly, told=len(calls))
         elif frame.rfind(b"unction") >= 0:  # found sooner than by `find`
             if found is not None and any("functionCall" in part for part in found.parts.values()):
                 told = "twice" if repeats_key(frame) else "once"
@@ -237,11 +242,9 @@ class Decoder:
         if candidates is not None:
             for place, candidate in enumerate(candidates if len(candidates) == 1 else numbered(candidates)):
                 self._read_candidate(candidate, place, frame, found, told)
-        self._is_plain = not calls and self._choice is not None and not self._assembly.calls.may_lack()
-        if (usage := chunk.usageMetadata) is not None:
-            if usage != self._usage:
-                self._kept.last = without_arguments(chunk, frame) if self._is_stream else self._kept.first
-                self._read_usage(usage)
+        self._next = "" if self._choice is None or self._assembly.calls.may_lack() else "calls" if calls else "text"
+        if chunk.usageMetadata is not None:
+            self._count(chunk.usageMetadata, frame, calls)
         elif candidates is None or chunk.usage_metadata is not NOTHING:
             self._read_rare(chunk, frame)
         if chunk.error is not NOTHING:
@@ -259,7 +262,7 @@ class Decoder:
             deviate("sibling-key", "usage_metadata")
             usage = _json.decode(bytes(chunk.usage_metadata))
             if isinstance(usage, dict):
-                self._read_usage(read_usage_leniently(usage, deviate))
+                self._count(read_usage_leniently(usage, deviate), frame)
         if chunk.prompt_feedback is not NOTHING:
             deviate("sibling-key", "prompt_feedback")
             feedback = _json.decode(bytes(chunk.prompt_feedback))
@@ -283,12 +286,12 @@ class Decoder:
         elif is_known(chunk):
             self._read_chunk(chunk, frame)
 
-    def _begin(self, chunk: Chunk, frame: bytes) -> None:
+    def _begin(self, chunk: Chunk, frame: bytes, calls: Sequence[FunctionCall]) -> None:
         """Begin the response with the first chunk that is more than an error or an envelope."""
         if not is_answer(chunk):
             return
         self._begun = True
-        self._kept.first = without_arguments(chunk, frame)
+        self._kept.first = without_arguments(frame, calls)
         self._assembly.start(
             _text(chunk.responseId) or _text(chunk.response_id),
             _text(chunk.modelVersion) or _text(chunk.model_version),
@@ -390,10 +393,12 @@ class Decoder:
             self._assembly.deviate("stop-reason", "finishReason", native)
         self._assembly.finish(native, REASONS.get(name, "other"))
 
-    def _read_usage(self, usage: UsageMetadata) -> None:
-        self._usage = usage
-        self._counted = merged(self._counted, usage)
-        self._assembly.usage(read_usage(self._counted))
+    def _count(self, usage: UsageMetadata | None, frame: bytes, calls: Sequence[FunctionCall] = ()) -> None:
+        """Take the tokens of a chunk, and keep its frame, if they are new. `calls`: those of the chunk."""
+        if usage is not None and usage != self._usage:
+            self._kept.last = without_arguments(frame, calls) if self._is_stream else self._kept.first
+            self._usage, self._counted = usage, merged(self._counted, usage)
+            self._assembly.usage(read_usage(self._counted))
 
     def _read_part(self, part: Part, rest: Fields) -> None:
         """Read a part that is not plain text. `rest`: its unmodelled fields."""
@@ -432,18 +437,11 @@ class Decoder:
             if signature:
                 self._read_text("", signature, rest, is_thought=is_thought)
             return
-        fields = dict(rest)
-        if part.thought is not None:
-            fields["thought"] = _json.raw(part.thought)
-        if signature:
-            fields["thoughtSignature"] = _json.raw(signature)
-        if not is_thought and (media := read_media(fields)) is not None:
-            return self._assembly.whole_part(media)
-        kind = next(iter(rest))
-        if KNOWN_PARTS.isdisjoint(rest) and "inlineData" not in rest and "fileData" not in rest:
-            self._assembly.deviate("unknown-part", "part", kind)
+        whole = other_part(rest, signature, thought=part.thought)
+        if type(whole) is Opaque and (KNOWN_PARTS | {"inlineData", "fileData"}).isdisjoint(rest):
+            self._assembly.deviate("unknown-part", "part", next(iter(rest)))
             tell_unread(self._assembly, rest, "part")
-        self._assembly.whole_part(Opaque(NAME, _json.raw(fields)))
+        self._assembly.whole_part(whole)
 
 
 def _text(value: Json) -> str:

@@ -6,7 +6,7 @@ Structs refuse unknown fields of candidates and parts, and what they refuse come
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -25,7 +25,6 @@ from dragoman.protocols.gemini.wire import (
     NAME,
     NOTHING,
     Candidate,
-    Chunk,
     Content,
     FunctionCall,
     Part,
@@ -33,10 +32,10 @@ from dragoman.protocols.gemini.wire import (
     camel_key,
     note_unread,
     note_unread_name,
+    read_media,
     says_nothing,
-    told_by,
 )
-from dragoman.types import Native
+from dragoman.types import Media, Native, Opaque
 
 _PART: Final = frozenset(Part.__struct_fields__)
 _CONTENT: Final = frozenset(Content.__struct_fields__)
@@ -163,12 +162,9 @@ def _call_in(content: dict[str, Json], number: int) -> dict[str, Json]:
     return call if isinstance(call, dict) else {}
 
 
-def without_arguments(chunk: Chunk, frame: bytes) -> bytes:
+def without_arguments(frame: bytes, calls: Sequence[FunctionCall]) -> bytes:
     """Return a frame that is kept for its other fields, without the long arguments of its first call."""
-    if len(frame) < _LONG:
-        return frame
-    _, calls = told_by(chunk)
-    return without_value(frame, b'"args":', calls[0].args) if calls else frame
+    return without_value(frame, b'"args":', calls[0].args) if calls and len(frame) >= _LONG else frame
 
 
 def tell_unread_beside(frame: bytes, assembly: Assembly, *, told: int | None = None) -> None:
@@ -194,6 +190,17 @@ def note_rest(rest: Fields, assembly: Assembly, *, is_call: bool) -> None:
     if rest and assembly.calls.may_lack():
         known = KNOWN_PARTS | {"functionCall"} if is_call else KNOWN_PARTS
         tell_unread(assembly, {key: value for key, value in rest.items() if key not in known}, "part")
+
+
+def other_part(rest: Fields, signature: str, *, thought: bool | None) -> Media | Opaque:
+    """Return a part that is neither text nor a call: media, or what only this protocol knows."""
+    fields = dict(rest)
+    if thought is not None:
+        fields["thought"] = _json.raw(thought)
+    if signature:
+        fields["thoughtSignature"] = _json.raw(signature)
+    media = None if thought else read_media(fields)
+    return Opaque(NAME, _json.raw(fields)) if media is None else media
 
 
 def _take_rest(fields: Fields, known: frozenset[str]) -> Fields:

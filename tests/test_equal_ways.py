@@ -27,6 +27,7 @@ from dragoman.events import Deviation, Event, Failure, Finish, ToolCallFailed
 from dragoman.proofs import is_of_the_wire
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.gemini.response.calls import CallReader
+from dragoman.protocols.ollama.response.calls import CallReader as OllamaCalls
 from dragoman.protocols.openai_chat.response.delta_batch import Growth
 from for_each import for_each
 from wire_bases import BASES, RARE_VALUES, WHOLE, Base
@@ -77,6 +78,7 @@ def decode_slowly(protocol: str, chunks: list[bytes]) -> list[Event]:
         patch.setattr(Growth, "expect", lambda growth, kind: None)
         patch.setattr(CallSlots, "grow", lambda slots, index, arguments: False)
         patch.setattr(CallReader, "takes_frame", lambda calls, frame, candidate: None)
+        patch.setattr(OllamaCalls, "takes_line", lambda calls, frame: False)
         return decode(protocol, chunks)
 
 

@@ -104,6 +104,13 @@ class AnswerId(msgspec.Struct, eq=False):
 
     __repr__ = name_alone
 
+    def is_again(self, id: object, frame: bytes) -> bool:
+        """Take the id of a frame if it is the same as before."""
+        if id != self.id or not id:
+            return False
+        self._is_steady = self._is_steady or frame is not self._frame
+        return True
+
     def is_another(self, id: object, frame: bytes, *, begins_call: bool, is_called: bool, is_over: bool) -> bool:
         """Take the id of a frame. Return whether calls of a second answer begin in it.
 
@@ -111,10 +118,7 @@ class AnswerId(msgspec.Struct, eq=False):
             is_called: calls began before this frame.
             is_over: the reason why the answer ends came.
         """
-        if not isinstance(id, str) or not id:
-            return False
-        if id == self.id:
-            self._is_steady = self._is_steady or frame is not self._frame
+        if not isinstance(id, str) or not id or self.is_again(id, frame):
             return False
         if not begins_call and (self.id or (is_called and is_over)):
             return False

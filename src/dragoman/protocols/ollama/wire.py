@@ -6,15 +6,15 @@ text in `response` instead of `message`. Calls are whole; their arguments are ke
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import Place, as_items, oddity_of
-from dragoman.codec.delta_batch import narrowed
+from dragoman.codec.delta_batch import narrowed, one
 from dragoman.codec.parts.unread_arguments import is_blank, unread_arguments, unread_name
 from dragoman.protocol.native_tools import ANY_NAME, SchemaRules
 from dragoman.types import StopReason
@@ -147,16 +147,22 @@ def says_message_alone(line: Line) -> bool:
 
 decode_head: Final = _json.typed_decoder(Head)
 decode_line: Final = _json.typed_decoder(Line)
-#: A line that lets text or thinking grow and says nothing else.
-PlainLine: Final = narrowed(
-    Line,
-    {
-        "model": ..., "created_at": ..., "done": bool,
-        "message": narrowed(Answer, {"content": str, "thinking": ..., "role": ...}, is_bare=True),
-    },
-    is_bare=True,
-)  # fmt: skip
+
+
+def _line_of(fields: Mapping[str, Any]) -> Any:
+    """Return a line whose message has these fields, and which says nothing else."""
+    message = narrowed(Answer, {**fields, "role": ...}, is_bare=True)
+    return narrowed(Line, {"model": ..., "created_at": ..., "done": bool, "message": message}, is_bare=True)
+
+
+#: A line that lets text or thinking grow.
+PlainLine: Final = _line_of({"content": str, "thinking": ...})
+_FUNCTION: Final = narrowed(Function, {"name": str, "arguments": Raw, "index": ...}, is_bare=True)
+_CALL: Final = narrowed(Call, {"id": ..., "type": ..., "function": _FUNCTION}, is_bare=True)
+#: A line with a whole call.
+CallLine: Final = _line_of({"content": Literal[""], "tool_calls": one(_CALL)})
 decode_plain_line: Final[Callable[[bytes], Any]] = _json.typed_decoder(PlainLine)
+decode_call_line: Final[Callable[[bytes], Any]] = _json.typed_decoder(CallLine)
 #: A line's fields by name, each as its JSON text.
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -95,11 +96,11 @@ class CallReader(msgspec.Struct, eq=False):
 
     __repr__ = name_alone
 
-    def fails_by_id(self, id: object, frame: bytes, calls: list[FunctionCall]) -> bool:
+    def fails_by_id(self, id: object, frame: bytes, calls: Sequence[FunctionCall]) -> bool:
         """Take the id of a chunk and its calls. Return whether the answer failed: these are of another answer."""
-        begins, is_called = False, self._assembly.opened_calls > 0
-        for call in calls:
-            begins = begins or bool(call.name)
+        if self._answer.is_again(id, frame):
+            return False
+        begins, is_called = any(call.name for call in calls), self._assembly.opened_calls > 0
         is_over = self._assembly.calls.end is not None
         if not self._answer.is_another(id, frame, begins_call=begins, is_called=is_called, is_over=is_over):
             return False
@@ -129,10 +130,9 @@ class CallReader(msgspec.Struct, eq=False):
             return None
         (part,) = chunk.candidates[0].content.parts
         call = part.functionCall
-        is_plain = has_plain_parts(frame, chunk, (call.args,))
-        if is_plain and (self.fails_by_id(chunk.responseId, frame, [call]) or self.takes(part)):
-            return chunk
-        return None
+        if not has_plain_parts(frame, chunk, (call.args,)):
+            return None
+        return chunk if self.fails_by_id(chunk.responseId, frame, (call,)) or self.takes(part) else None
 
     def read(self, call: FunctionCall, signature: str, native: Native | None = None) -> None:
         """Take the call of one part. `signature`: "" if it has none. `native`: further fields of the part."""

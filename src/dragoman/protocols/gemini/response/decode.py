@@ -119,7 +119,8 @@ class Decoder:
                         continue
                 elif self._next and (chunk := self._calls.takes_frame(frame, self._choice)) is not None:
                     self._is_stream = True
-                    self._count(chunk.usageMetadata, frame, [chunk.candidates[0].content.parts[0].functionCall])
+                    if chunk.usageMetadata != self._usage:
+                        self._count(chunk.usageMetadata, frame, [chunk.candidates[0].content.parts[0].functionCall])
                     continue
                 self._read_frame(frame)
         except TooLarge as problem:

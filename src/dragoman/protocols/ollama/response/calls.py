@@ -18,7 +18,8 @@ from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_plain_object, is_same, says_something, told_once
 from dragoman.codec.parts.unread_arguments import noted, refuse_unread
-from dragoman.protocols.ollama.wire import NOTHING, Call, Function
+from dragoman.codec.repeated_keys import has_plain_parts
+from dragoman.protocols.ollama.wire import NOTHING, Call, CallLine, Function, decode_call_line
 
 
 class Entry(NamedTuple):
@@ -72,6 +73,22 @@ class CallReader:
         self._noted: set[int] = set()  # places of whole calls that have no type
         self._next = 0  # no call began at this index, nor at a higher one
 
+    def takes_line(self, frame: bytes) -> bool:
+        """Take a `CallLine`, if no key is repeated. Else return False, with nothing done."""
+        line = decode_call_line(frame)
+        if type(line) is not CallLine or line.done:
+            return False
+        (call,) = line.message.tool_calls
+        function = call.function
+        text = _json.raw_text(function.arguments)
+        if not (function.name and self._last is None and says_something(text)):
+            return False
+        if not has_plain_parts(frame, line, (function.arguments,)):
+            return False
+        self._note(call, function.index, 0)
+        self._assembly.whole_call(call.id, function.name, text, is_plain=True)
+        return True
+
     def take_all(self, calls: list[Call], functions: list[Function]) -> bool:
         """Take the calls of a line if each has arguments. Else return False, with nothing done.
 
@@ -115,9 +132,11 @@ class CallReader:
 
     def _note_index(self, index: int | None) -> None:
         """Report an index that leaves out others: the calls there are lost."""
-        if index is not None and index > self._next:
+        if index is None or index < self._next:
+            return
+        if index > self._next:
             self._assembly.deviate("odd-index", "message.tool_calls", f"{index} behind {self._next} calls")
-        self._next = max(self._next, -1 if index is None else index + 1)
+        self._next = index + 1
 
     def read(self, call: Call, where: str) -> None:
         """Take the next entry."""

@@ -30,7 +30,7 @@ from dragoman.protocols.gemini.response.calls import CallReader
 from dragoman.protocols.ollama.response.calls import CallReader as OllamaCalls
 from dragoman.protocols.openai_chat.response.delta_batch import Growth
 from for_each import for_each
-from wire_bases import BASES, RARE_VALUES, WHOLE, Base
+from wire_bases import BASES, RARE_VALUES, WHOLE, Base, candidate, event, line
 from wire_shapes import (
     FOLDERS,
     UNKNOWN,
@@ -154,6 +154,29 @@ def test_a_call_where_none_is_read(base: Base) -> None:
     for number, place in enumerate(objects_in(base.value)):
         for call in calls[number % 3 :: 3]:
             check(base, changed(base.value, place, UNKNOWN, call), 1)
+
+
+_CALL = {"functionCall": {"name": "note", "args": {"a": 1}}}
+_ENTRY = {"function": {"name": "note", "arguments": {"a": 1}}}
+#: Frames behind a call that are almost as one with a call alone.
+ALMOST: list[tuple[str, dict[str, Any]]] = [
+    *(("gemini-generate", candidate(_CALL, **more)) for more in ({"index": 1}, {"finishReason": "STOP"})),
+    *(("gemini-generate", {**candidate(_CALL), "createTime": said}) for said in ("2026-11-28T04:00:00Z", _CALL)),
+    *(("gemini-generate", {**candidate(_CALL), "responseId": said}) for said in ("r", "s")),
+    ("gemini-generate", candidate({**_CALL, "thought_signature": "cw=="})),
+    ("gemini-generate", candidate({"functionCall": {"name": "", "args": {"a": 1}}})),
+    *(("ollama-chat", line({"content": said, "tool_calls": [_ENTRY]})) for said in ("x", None)),
+    ("ollama-chat", line({"content": "", "tool_calls": [_ENTRY, _ENTRY]})),
+    ("ollama-chat", line({"content": "", "tool_calls": [_ENTRY]}, done=True)),
+    ("ollama-chat", line({"content": "", "tool_calls": [{"function": {"name": "", "arguments": {"a": 1}}}]})),
+]
+
+
+@for_each(("protocol", "odd"), ALMOST)
+def test_what_is_almost_a_call_alone_is_read_by_all_that_it_says(protocol: str, odd: dict[str, Any]) -> None:
+    plain = line({"content": "", "tool_calls": [_ENTRY]}) if protocol == "ollama-chat" else candidate(_CALL)
+    frames = [event(protocol, value, "") for value in (plain, plain, odd, plain)]
+    assert decode(protocol, frames) == decode_slowly(protocol, frames)
 
 
 @pytest.mark.parametrize("step", STEPS)

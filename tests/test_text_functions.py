@@ -16,6 +16,7 @@ from dragoman.bounds import USUAL_BOUNDS
 from dragoman.codec.containers import Place
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.protocol.native_tools import SchemaRules
+from dragoman.protocols.gemini.wire import FunctionCall
 from dragoman.protocols.openai_chat.wire import NOTHING
 from dragoman.secret import Secret
 from dragoman.stages.offered_tools import Tools
@@ -62,6 +63,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/unread.py read_allowed": {"where": "tools"},
     "codec/parts/half_characters.py join_halves": {"text": "a"},
     "protocols/gemini/response/unmodelled.py split": {"bounds": USUAL_BOUNDS},
+    "protocols/gemini/response/unmodelled.py without_arguments": {"calls": [FunctionCall(args=_json.raw({"a": 1}))]},
     "protocols/openai_chat/response/lenient.py several_in": {
         "problem": "Extra data",
         "assembly": Assembly(lambda: "", frozenset()),

@@ -222,11 +222,11 @@ def test_probes_that_were_skipped_for_one_reason_share_its_line() -> None:
     ]
 
 
-@pytest.mark.parametrize("width", [40, 63, 80, 120])
+@pytest.mark.parametrize("width", [1, 20, 40, 63, 80, 120])
 def test_no_line_of_the_table_is_wider_than_the_terminal(width: int) -> None:
     for run in report().runs:
         lines = render_target(run, paint=lambda colour, text: text, width=width).splitlines()
-        assert max(map(len, lines)) <= width
+        assert max(map(len, lines)) <= width or width < 40, "words are not broken"
         assert any("█" in line for line in lines) == (run.proof is not None and width > 63)
 
 

@@ -14,6 +14,7 @@ from dragoman.validate.statistics import wilson
 
 _BAR: Final = 10  # characters
 _NARROW: Final = 64  # columns: below it there is no bar
+_LEAST: Final = 20  # columns: a narrower terminal breaks the lines by itself
 _REASON_LINES: Final = 3
 MARK: Final[dict[Verdict, str]] = {"passed": "✓", "failed": "✗", "unsupported": "–", "not-used": "○", "error": "!"}
 Colour: TypeAlias = Literal["bold", "dim", "red", "green", "yellow"]
@@ -34,7 +35,7 @@ def render_target(run: TargetRun, *, paint: Paint, width: int = 120) -> str:
 
     Reasons may contain a model's words: the caller removes control characters.
     """
-    proof = run.proof
+    proof, width = run.proof, max(width, _LEAST)
     if proof is None:
         return "".join(f"{line}\n" for line in _concluded(run, paint, width))
     asked = "1 request" if proof.requests == 1 else f"{proof.requests} requests"

@@ -23,9 +23,11 @@ class UsageError(DragomanError):
 
 
 def kind_of(value: object) -> str:
-    """Describe a wrong value for a message, without the value: `a str`, `an int`, `an empty list`."""
+    """Describe a wrong value for a message, without the value: `a str`, `an int`, `bytes`, `None`, `an empty list`."""
     if isinstance(value, str | bytes | list | tuple | dict | set | frozenset) and not value:
         return f"an empty {_PLAIN_NAMES.get(type(value), type(value).__name__)}"
+    if value is None or isinstance(value, bytes):
+        return "None" if value is None else "bytes"
     name = type(value).__name__
     return f"{'an' if name[:1].lower() in 'aeiou' else 'a'} {name}"
 

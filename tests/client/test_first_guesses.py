@@ -45,7 +45,7 @@ PAIR = r"a role goes into a dict: \{'role': 'user', 'content': '…'\}"
             r"target: expected .* embeddings .*, got 'anthropic/claude'$",
         ),
         (lambda: dragoman.decode(b"{}", "openai"), "protocol: .* got 'openai'; nearest: openai-chat"),
-        (lambda: dragoman.Media.of(b"png"), r"Media\.of: expected the path of a file, got a bytes"),
+        (lambda: dragoman.Media.of(b"png"), r"Media\.of: expected the path of a file, got bytes"),
         (lambda: dragoman.run("a/m", "hi", mcp={"c": {"command": "python x.py"}}), r"mcp\.c\.command: expected a list"),
         (lambda: dragoman.run("a/m", "hi", mcp={"c": {"comand": ["x"]}}), r"mcp\.c\.comand: unknown key; nearest"),
         (lambda: dragoman.run("a/m", "hi", mcp={"c": {}}), r"mcp\.c: expected either command or url"),

@@ -350,7 +350,7 @@ def test_what_a_tool_returns_reaches_the_model_as_it_is() -> None:
         "nan": ({"a": math.nan}, (dragoman.Text('{"a":"NaN"}'),)),
         "endless": (endless, "the tool returned a list: it holds itself, or has too many levels"),
         "huge": (10**5000, "digits"),
-        "bytes": (b"PNG", "the tool returned a bytes: no model reads them; return a string, or dragoman.Media("),
+        "bytes": (b"PNG", "the tool returned bytes: no model reads them; return a string, or dragoman.Media("),
         "view": (memoryview(b"PNG"), "the tool returned a memoryview"),
         "unread": ([map(str, [1])], "the tool returned a list with a map in it: nobody has read its values; return a"),
     }

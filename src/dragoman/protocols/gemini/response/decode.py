@@ -75,8 +75,8 @@ class Decoder:
     """Decodes one response."""
 
     __slots__ = (
-        "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_is_stream", "_kept", "_next",
-        "_reader", "_usage",
+        "_assembly", "_begun", "_calls", "_choice", "_counted", "_failed_reason", "_is_call", "_is_plain", "_is_stream",
+        "_kept", "_reader", "_usage",
     )  # fmt: skip
 
     def __init__(
@@ -94,7 +94,7 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, look=few_candidates)
         self._calls = CallReader(self._assembly)
         self._begun = self._is_stream = False  # a chunk came, and another one
-        self._next: Literal["", "text", "calls"] = ""  # what the next chunk may say, and nothing else
+        self._is_plain = self._is_call = False  # the next chunk may say text, or a call, and nothing else
         self._choice: int | None = None  # the index of the candidate that is read
         self._usage: UsageMetadata | None = None  # as it came last
         self._counted = UsageMetadata()  # the most of each part that was told
@@ -112,12 +112,12 @@ class Decoder:
             return []
         try:
             for frame, _ in self._reader.feed(data):
-                if self._next == "text":
+                if self._is_plain:
                     chunk = decode_plain_chunk(frame)
                     if type(chunk) is PlainChunk and (chunk.candidates[0].index or 0) == self._choice:
                         self._read_plain(chunk, frame)
                         continue
-                elif self._next and (chunk := self._calls.takes_frame(frame, self._choice)) is not None:
+                elif self._is_call and (chunk := self._calls.takes_frame(frame, self._choice)) is not None:
                     self._is_stream = True
                     if chunk.usageMetadata != self._usage:
                         self._count(chunk.usageMetadata, frame, [chunk.candidates[0].content.parts[0].functionCall])
@@ -243,7 +243,8 @@ class Decoder:
         if candidates is not None:
             for place, candidate in enumerate(candidates if len(candidates) == 1 else numbered(candidates)):
                 self._read_candidate(candidate, place, frame, found, told)
-        self._next = "" if self._choice is None or self._assembly.calls.may_lack() else "calls" if calls else "text"
+        is_sure = self._choice is not None and not self._assembly.calls.may_lack()
+        self._is_plain, self._is_call = is_sure and not calls, is_sure and bool(calls)
         if chunk.usageMetadata is not None:
             self._count(chunk.usageMetadata, frame, calls)
         elif candidates is None or chunk.usage_metadata is not NOTHING:

@@ -6,7 +6,7 @@ last one included (`calls.py`).
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed
@@ -61,7 +61,7 @@ _OWN: Final = Native(NAME, {})
 class Decoder:
     """Decodes one response."""
 
-    __slots__ = ("_assembly", "_begun", "_calls", "_kept", "_next", "_reader")
+    __slots__ = ("_assembly", "_begun", "_calls", "_is_call", "_is_plain", "_kept", "_reader")
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Decoder:
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
         self._kept = Kept()
         self._begun = False
-        self._next: Literal["", "text", "calls"] = ""  # what the next line may say, and nothing else
+        self._is_plain = self._is_call = False  # the next line may say text, or a call, and nothing else
         self._calls = CallReader(self._assembly)
 
     @property
@@ -93,9 +93,7 @@ class Decoder:
         texts: list[str] = []  # those that came since anything else did
         try:
             for frame, _ in self._reader.feed(data):
-                if self._next == "calls" and self._calls.takes_line(frame):
-                    continue
-                if self._next == "text":
+                if self._is_plain:
                     line = decode_plain_line(frame)
                     if type(line) is PlainLine and line.done is False:
                         answer = line.message
@@ -111,6 +109,8 @@ class Decoder:
                         elif not answer.thinking:
                             self._weigh(answer, frame)
                         continue
+                elif self._is_call and self._calls.takes_line(frame):
+                    continue
                 if texts:
                     self._say(texts)
                 self._read_frame(frame)
@@ -151,7 +151,8 @@ class Decoder:
         if type(line) is not Line:
             self._read_odd_frame(frame)
         elif self._begun and (answer := line.message) is not None and says_message_alone(line):
-            self._next = "text" if answer.tool_calls is None else "calls"  # the next is like this one
+            self._is_plain = answer.tool_calls is None  # the next is like this one
+            self._is_call = not self._is_plain
             if not answer.tool_calls:
                 self._see_hidden(frame)
             self._read_answer(answer, line, frame, is_alone=True)
@@ -202,9 +203,8 @@ class Decoder:
         """
         assembly = self._assembly
         answer = line.message
-        self._next = ""
-        if is_known and answer is not None:
-            self._next = "text" if answer.tool_calls is None else "calls"  # the next is like this one
+        self._is_plain = is_known and answer is not None and answer.tool_calls is None  # the next is like this one
+        self._is_call = is_known and answer is not None and not self._is_plain
         if line.delta is not None:
             assembly.deviate("sibling-key", "delta")
             if answer is None:

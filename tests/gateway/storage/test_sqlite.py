@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 import shutil
@@ -95,6 +96,57 @@ def test_a_damaged_page_costs_its_own_rows(tmp_path: Path, size: int) -> None:
         left = {int(row[0][5:]) for row in into.execute("SELECT id FROM response")}
         assert set(range(count)) - left <= rows.get(page, set()), page
         into.close()
+
+
+def test_a_file_that_was_cut_keeps_the_rows_of_its_pages(tmp_path: Path) -> None:
+    file = tmp_path / "responses.sqlite"
+    for share in (0.9, 0.5):
+        fill(file, 120, 300)
+        size = int(file.stat().st_size * share)
+        lost = {row for page, rows in pages_of_rows(file).items() for row in rows if (page + 1) * PAGE > size}
+        with file.open("r+b") as opened:
+            opened.truncate(size)
+        left = found_in(Responses(file), 120)
+        assert left and set(range(120)) - left <= lost, share
+        for each in tmp_path.iterdir():
+            each.unlink()
+
+
+class Patient(sqlite3.Connection):
+    """It takes so many rows."""
+
+    left = 1_000
+
+    def execute(self, *words: Any) -> sqlite3.Cursor:
+        self.left -= 1
+        assert self.left, "there is no end of rows"
+        return super().execute(*words)
+
+
+@pytest.mark.parametrize("damage", ["cut", "zeros", "moved", "bytes"])
+def test_reading_what_is_left_of_a_damaged_file_ends(tmp_path: Path, damage: str) -> None:
+    """Pages that stand in the place of others give rows again and again; each row of the file is read once at most."""
+    file, draw = tmp_path / "whole.sqlite", random.Random(1)
+    fill(file, 120, 300)
+    whole = file.read_bytes()
+    for _ in range(40):
+        data = bytearray(whole)
+        for _ in range(1 if damage == "cut" else draw.randrange(1, 12)):
+            at, source = (draw.randrange(1, len(data) // PAGE) * PAGE for _ in range(2))
+            match damage:
+                case "cut":
+                    del data[draw.randrange(100, len(data)) :]
+                case "zeros":
+                    data[at : at + PAGE] = bytes(PAGE)
+                case "moved":
+                    data[at : at + PAGE] = whole[source : source + PAGE]
+                case "bytes":
+                    data[draw.randrange(100, len(data))] = draw.randrange(256)
+        broken = tmp_path / "broken.sqlite"
+        broken.write_bytes(data)
+        with contextlib.closing(sqlite3.connect(":memory:", factory=Patient)) as into:
+            into.executescript(SCHEMA)
+            assert salvage(broken, into) <= 2 * 120  # each response has one item
 
 
 def test_a_store_goes_on_with_what_is_left(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -16,6 +16,10 @@ from typing import Any, Final, NamedTuple
 _NO_ROOM: Final = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY)
 #: Rows of one query.
 _SLICE: Final = 100
+#: A head names this page size, in bytes, as 1. https://www.sqlite.org/fileformat.html, section 1.3 (read 2026-11-28)
+_LARGEST_PAGE: Final = 65_536
+#: How many times as long as what is left a file may have been: beyond that, the size in its head is taken for damage.
+_MOST_CUT: Final = 16
 
 
 class _Table(NamedTuple):
@@ -36,6 +40,8 @@ def salvage(damaged: Path, into: sqlite3.Connection, *, without: Collection[str]
         sqlite3.Error: the new file has no room.
     """
     count = 0
+    with contextlib.suppress(OSError):
+        _restore_size(damaged)
     try:
         with contextlib.closing(_opened(damaged)) as source:
             for table in _tables(into, source):
@@ -52,6 +58,16 @@ def salvage(damaged: Path, into: sqlite3.Connection, *, without: Collection[str]
         if getattr(problem, "sqlite_errorcode", 0) & 0xFF in _NO_ROOM:
             raise
     return count
+
+
+def _restore_size(file: Path) -> None:
+    """Fill up a file that was cut with zeros, to the size in its head: SQLite reads no page of one that is shorter."""
+    with file.open("r+b") as opened:
+        head = opened.read(32)
+        page, count = int.from_bytes(head[16:18]), int.from_bytes(head[28:32])
+        size, left = (_LARGEST_PAGE if page == 1 else page) * count, opened.seek(0, 2)
+        if left < size <= _MOST_CUT * left:
+            opened.truncate(size)
 
 
 def _opened(file: Path) -> sqlite3.Connection:
@@ -99,11 +115,13 @@ def _numbered(source: sqlite3.Connection, table: _Table) -> Iterator[tuple[Any, 
     query = f"SELECT rowid, {', '.join(table.columns)} FROM {table.name} NOT INDEXED WHERE rowid >= ? ORDER BY rowid"
 
     def read(first: int, most: int) -> list[tuple[Any, ...]] | None:
-        """Return rows from a row id on, or None if they cannot be read."""
+        """Return rows from a row id on, or None if they cannot be read, or if damaged pages give them in no order."""
         try:
-            return source.execute(f"{query} LIMIT {most}", (first,)).fetchall()
+            rows = source.execute(f"{query} LIMIT {most}", (first,)).fetchall()
         except sqlite3.DatabaseError:
             return None
+        numbers = [row[0] for row in rows]
+        return rows if min(numbers, default=first) >= first and all(map(int.__lt__, numbers, numbers[1:])) else None
 
     first = -(2**63)
     while True:

@@ -6,8 +6,10 @@ from __future__ import annotations
 import gc
 import importlib.util
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +31,10 @@ settings.load_profile(next((name for name in ("soak", "search") if os.environ.ge
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and so would each program that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# The user's own configuration, keys, budgets, proofs and sessions: no test sees them, and none leaves one of its own.
+_PLACES = tempfile.mkdtemp(prefix="dragoman-places-")
+os.environ |= {f"XDG_{kind}_HOME": f"{_PLACES}/{kind.lower()}" for kind in ("CONFIG", "DATA", "STATE")}
 
 #: Files of few and long tests: they begin first, so that no worker is left alone with one of them at the end. A column
 #: is for one worker of four: the two that run a model stand in the same one.
@@ -56,6 +62,10 @@ def pytest_configure(config: pytest.Config) -> None:
         files = sorted(str(path) for path in Path(config.args[0]).rglob("test_*.py"))
         first = len(files) * number // int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
         config.args = files[first:] + files[:first]
+
+
+def pytest_unconfigure() -> None:
+    shutil.rmtree(_PLACES, ignore_errors=True)  # here, not at the exit: a forked program has one of its own
 
 
 @pytest.hookimpl(tryfirst=True)

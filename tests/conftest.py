@@ -52,7 +52,7 @@ LONG = (
 )  # fmt: skip
 
 #: A file with one of these from `profiles.py` has tests that are tried for longer in `make soak`.
-_LONGER = {name: getattr(profiles, name) for name in ("IS_SOAK", "examples", "some")}
+_LONGER = {name: getattr(profiles, name) for name in ("IS_SOAK", "examples", "one", "some")}
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -223,6 +223,7 @@ def _keys(path: str) -> list[str]:
     return [_plain(key) for key in re.findall(r"<[^>]*>|[^.<\[\]]+", path)]
 
 
+@cache
 def _plain(word: str) -> str:
     """Without what two spellings of one name differ in, and without the date of a tool's type."""
     return re.sub(r"[_-]", "", re.sub(r"_\d{8}(?=>|$)", "", word)).lower()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, TypeVar
 from zlib import crc32
 
@@ -21,6 +21,12 @@ def some(items: Iterable[_Item], beside: str, share: int) -> list[_Item]:
     """One of twice so many items, other ones beside another text, the same in each run; all in `make soak`."""
     share = 1 if IS_SOAK else 2 * share
     return [item for item in items if crc32(f"{item}{beside}".encode("utf-8", "surrogatepass")) % share == 0]
+
+
+def one(ways: Sequence[_Item], beside: str) -> Sequence[_Item]:
+    """One of several ways, another one beside another text, the same in each run; all in `make soak`."""
+    place = crc32(beside.encode("utf-8", "surrogatepass")) % len(ways)
+    return ways if IS_SOAK else ways[place : place + 1]
 
 
 def examples(count: int) -> int:

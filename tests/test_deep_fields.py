@@ -6,6 +6,7 @@ Depth 950 is less than what the JSON reader refuses, and more than a function th
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -27,7 +28,7 @@ from dragoman.protocols import PROTOCOLS
 from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Message, Opaque, Request, Text
 from places import NAMES, TOOLS
-from profiles import IS_SOAK
+from profiles import IS_SOAK, some
 
 DEPTHS = (120, 480, 950, 100_000)
 _PATH = "/v1beta/models/m:generateContent"
@@ -67,9 +68,9 @@ def marked(cases: Iterable[Any]) -> Iterator[Any]:
 
 def nested(body: bytes) -> Iterator[bytes]:
     """With lists and objects of each depth in the place of the mark."""
-    for depth in DEPTHS:
-        for first, last in ((b"[", b"]"), (b'{"a":', b"}"), (b'{"type":', b"}"), (b'{"content":', b"}")):
-            yield body.replace(f'"{_MARK}"'.encode(), first * depth + b"1" + last * depth)
+    shapes = (("[", "]"), ('{"a":', "}"), ('{"type":', "}"), ('{"content":', "}"))
+    for depth, (first, last) in some(itertools.product(DEPTHS, shapes), body.decode(), 1):
+        yield body.replace(f'"{_MARK}"'.encode(), f"{first * depth}1{last * depth}".encode())
 
 
 def request(protocol: str, body: bytes) -> None:

@@ -29,7 +29,7 @@ FEW, TIMES = 100, 4
 #: What so many times the members may cost, and what is done once.
 MOST_GROWTH, ONCE = TIMES**1.2, 2_000
 #: Each so-many-th place of requests and answers, and of streams, of which there are fewer.
-_STEP, _STEP_OF_STREAMS = (1, 1) if IS_SOAK else (607, 47)
+_STEP, _STEP_OF_STREAMS = (1, 1) if IS_SOAK else (1213, 97)
 
 each_protocol = pytest.mark.parametrize("protocol", PROTOCOLS)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from dragoman.events import Event, Failure, Finish, Start, TextDelta, TextEnd, TextStart, ToolCallDelta, ToolCallEnd
 from dragoman.response_stages import Policy, stages_for
 from for_each import for_each
-from profiles import IS_SOAK, some
+from profiles import IS_SOAK, one, some
 from rescue_forms import FORMS, Form
 from test_written_calls import TOOLS, delivered, exact, play
 
@@ -123,7 +123,7 @@ def test_nobody_waits_long_for_what_comes_behind_a_call(form: Form):
     long = "All of it stands in the log. " * 40
     calls = [("run_command", {"command": "ls"}), ("write_file", {"path": "a", "content": long})]
     text = form.write(calls).text()
-    for behind in (" " + long, ""):
+    for behind in one((" " + long, ""), form.family + form.name):
         seen = events_of(text + behind, 1)
         told = "".join(one.text for _, one in seen if isinstance(one, ToolCallDelta | TextDelta))
         for place, mark in ((text.index("All of") + 400, 380), (len(text) + 500, len(json.dumps(calls[1][1])) + 200)):

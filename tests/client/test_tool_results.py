@@ -17,7 +17,7 @@ import types
 import uuid
 from collections.abc import AsyncIterator, Callable, Hashable, Iterator
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 import pydantic
@@ -41,6 +41,23 @@ class Crate(msgspec.Struct, tag="crate", rename="camel"):
 
 class Card(pydantic.BaseModel):
     held: Any = None
+
+
+@dataclasses.dataclass
+class Parcel:
+    held: int
+    unset: int = dataclasses.field(init=False)
+    weight: ClassVar[int] = 5
+    stamp: dataclasses.InitVar[int] = 7
+
+
+class Letter:
+    """As those of attrs, with a field that has no value yet."""
+
+    __attrs_attrs__ = (types.SimpleNamespace(name="held"), types.SimpleNamespace(name="unset"))
+
+    def __init__(self, held: int) -> None:
+        self.held = held
 
 
 class Colour(enum.Enum):
@@ -131,7 +148,15 @@ TOLD: list[tuple[Any, Any]] = [
     (ipaddress.ip_address("10.0.0.1"), "10.0.0.1"),
     (fractions.Fraction(1, 3), "1/3"),
     (1 + 2j, "(1+2j)"),
-    (ValueError("no"), "no"),
+    (ValueError("no"), "ValueError: no"),
+    (ValueError(), "ValueError: "),
+    (
+        ExceptionGroup("two", [KeyError("a"), ExceptionGroup("one", [OSError("b")])]),
+        "ExceptionGroup: two (2 sub-exceptions); KeyError: 'a'; ExceptionGroup: one (1 sub-exception); OSError: b",
+    ),
+    (collections.UserString("hi"), "hi"),
+    (Parcel(1), {"held": 1}),
+    (Letter(1), {"held": 1}),
     (Array([1, 2]), [1, 2]),
     (Array(["2026-01-02"], "M"), ["2026-01-02"]),
     (Table(), "a    1"),

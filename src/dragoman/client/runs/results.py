@@ -6,8 +6,10 @@ would do the tool's work has not run.
 
 from __future__ import annotations
 
+from collections import UserString
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
 from enum import Enum
+from importlib import import_module
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
@@ -38,7 +40,13 @@ _DATES: Final = ("M", "m")
 
 def error_of(call: ToolCall, problem: Exception) -> ToolResult:
     """Return the model's result for a tool's exception."""
-    return ToolResult(call.id, call.name, (Text(f"{type(problem).__name__}: {problem}"),), is_error=True)
+    return ToolResult(call.id, call.name, (Text(said_of(problem)),), is_error=True)
+
+
+def said_of(problem: BaseException) -> str:
+    """Return an exception's name and words, and those of the exceptions in a group."""
+    inner = problem.exceptions if isinstance(problem, BaseExceptionGroup) else ()
+    return "; ".join([f"{type(problem).__name__}: {problem}", *map(said_of, inner)])
 
 
 def result_of(call: ToolCall, value: object) -> ToolResult:
@@ -93,11 +101,17 @@ def _plain(value: Any) -> _Plain:
             return _plain(value.value)
         case str():
             return str.__str__(value)
+        case UserString():  # a sequence of itself
+            return _plain(value.data)
+        case BaseException():
+            return said_of(value)
         case int():
             return value.real
         case float():
             return value.real if isfinite(value) else _ODD_NUMBERS[str(value.real)]
-        case Mapping():
+        case list():  # before what has to be asked for its kind
+            return [_plain(item) for item in value]
+        case dict() | Mapping():
             return _object(value.items())
         case _:
             return _plain_of_object(value)
@@ -138,12 +152,14 @@ def _fields_of(value: Any) -> list[tuple[str, Any]] | None:
         config = kind.__struct_config__
         tag = [(config.tag_field, config.tag)] if config.tag_field else []
         names = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
-        return [*tag, *((said, getattr(value, name)) for said, name in names)]
+        return [*tag, *((said, getattr(value, name, msgspec.UNSET)) for said, name in names)]
     if hasattr(kind, "__attrs_attrs__"):
-        return [(field.name, getattr(value, field.name)) for field in kind.__attrs_attrs__]
-    if not hasattr(kind, "__dataclass_fields__"):
+        fields = kind.__attrs_attrs__
+    elif hasattr(kind, "__dataclass_fields__"):
+        fields = import_module("dataclasses").fields(value)  # who has one has loaded it
+    else:
         return None
-    return [(name, getattr(value, name)) for name in kind.__dataclass_fields__ if hasattr(value, name)]
+    return [(field.name, getattr(value, field.name, msgspec.UNSET)) for field in fields]
 
 
 def _plain_of_other(value: Any) -> _Plain:

@@ -264,9 +264,12 @@ def test_any_mapping_is_a_message_and_any_sequence_a_conversation() -> None:
     assert len(fake.requests) == 8 and all(request == fake.requests[0] for request in fake.requests)
 
 
-@for_each("odd", [b"a", bytearray(b"a"), memoryview(b"a"), float("nan")])
+ODD = [b"a", bytearray(b"a"), memoryview(b"a"), float("nan"), {float("nan")}, frozenset({b"a"}), {1: "a", "1": "b"}]
+
+
+@for_each("odd", ODD)
 def test_what_json_cannot_say_is_refused_within_messages_and_tools(odd: Any) -> None:
-    """Bytes went out as base64."""
+    """Bytes went out as base64, NaN in a set as null, and keys that are the same in JSON twice."""
     turn = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": odd}}]}
     for given in ({"messages": turn}, {"messages": mapped(turn)}, {"messages": "hi", "tools": [{"name": odd}]}):
         with FakeModel() as fake, pytest.raises(dragoman.UsageError, match="expected plain JSON values, got"):

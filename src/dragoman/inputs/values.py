@@ -103,11 +103,13 @@ def _plain(name: str, value: Any, levels: int) -> Any:
     if isinstance(value, bytes | bytearray | memoryview) and not isinstance(value, Raw):
         raise UsageError(f"{name}: expected plain JSON values, got {kind_of(value)}")
     is_mapping = isinstance(value, Mapping)
-    if not is_mapping and not isinstance(value, list | tuple):
+    if not is_mapping and not isinstance(value, list | tuple | set | frozenset):
         return value
     if not levels:
         raise UsageError(f"{name}: expected plain JSON values of at most {_MOST_LEVELS} levels, got more")
     if is_mapping:
+        if len(set(map(str, value))) < len(value):
+            raise UsageError(f"{name}: expected plain JSON values, got two keys that are the same in JSON")
         return {key: _plain(name, one, levels - 1) for key, one in value.items()}
     return [_plain(name, one, levels - 1) for one in value]
 

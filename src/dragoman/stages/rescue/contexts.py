@@ -274,7 +274,9 @@ _SPAN: Final = rare_pattern(
     r"(?<!\w)(?:[frbu]{1,2}|-\w)?(?P<mark>[\"']|`+)(?:(?!(?P=mark))[^\\]|\\.|(?<=[^\W\d])'(?=[^\W\d]))*+(?P<end>(?P=mark)?)"
 )
 #: A quotation between single marks begins, and no word that lacks its first letters.
-_SINGLE: Final = rare_pattern(r"(?<![^\s(\[{:=,])'(?!(?i:em|til|tis|twas|cause|bout|round|[a-z]|\d\ds)\b)")
+_SINGLE: Final = rare_pattern(
+    r"(?:(?<!\S)'|(?<=[(\[{:=,])'(?=\S))(?!(?i:em|til|tis|twas|cause|bout|round|[a-z]|\d\ds)\b)"
+)
 #: Characters of a text that stand before its mark.
 _LONGEST_PREFIX: Final = 2
 #: What stands before a text of code: it is assigned, given to a function, or one of a list.

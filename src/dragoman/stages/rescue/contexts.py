@@ -84,8 +84,14 @@ _ASKER: Final = rare_pattern(
 )
 #: A turn and its answer on one line, as Vicuna's template has them.
 _ROUND: Final = rare_pattern(r"(?:(?!USER:).)*+USER: .*ASSISTANT:")
+#: A field that names a model or a program: nobody speaks.
+_FIELD: Final = (
+    r"(?![^:：]{0,16}(?i:model|agent)\W{0,3}[:：][*_]{0,3} {0,3}[`\"']?[^\W\d][^\s\d/_]*+[\d/_]\S*+\s*+(?:\(|\Z))"
+)
 _ANSWERER: Final = rare_pattern(
-    _WHO % "(?i:(?:ai[ -]?)?assistant|ai|model|bot|chatbot|chatgpt|claude|gemini|gpt|llama|qwen|agent|asistente"
+    _FIELD
+    + _WHO
+    % "(?i:(?:ai[ -]?)?assistant|ai|model|bot|chatbot|chatgpt|claude|gemini|gpt|llama|qwen|agent|asistente"
     "|assistente|assistent|ассистент)|助手|アシスタント|어시스턴트|(?(1)Response|(?!))" + r"|\]~b\]ai"
 )
 #: Tokens around what a tool gave or what is offered, and what closes them.

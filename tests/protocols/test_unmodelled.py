@@ -206,3 +206,11 @@ def test_a_part_that_is_more_than_the_whole_stands_beside_it(usage: dict[str, An
 def test_ticks_are_a_cost() -> None:
     assert read_cost({"cost_in_usd_ticks": 1721250}) == Cost(Decimal("0.000172125"), "provider")
     assert read_cost({"cost_in_usd_ticks": True}) is None
+
+
+def test_a_list_of_ollamas_takes_the_place_of_what_was_none() -> None:
+    for before, kept in (("7", "[{}]"), ('"a"', "[{}]"), ("{}", "[{}]"), ("[1]", "[1,{}]")):
+        lines = [f'{{"message":{{"content":"a","odd":{odd}}},"odd":{odd},"done":false}}' for odd in (before, "[{}]")]
+        events = read("ollama-chat", "\n".join([*lines, '{"done":true}']).encode())
+        whole, _ = written("ollama-chat", events)
+        assert (whole["odd"], whole["message"]["odd"]) == (json.loads(kept), json.loads(kept))

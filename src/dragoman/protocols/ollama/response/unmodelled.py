@@ -89,7 +89,9 @@ def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> No
         elif (items := read_items(value) if data[:1] == b"[" else None) is None:
             whole[key] = _json.compact(data)
         else:
-            whole.setdefault(key, []).extend(_json.compact(item) for item in items)
+            if not isinstance(grown := whole.get(key), list):  # it takes the place of anything else
+                grown = whole[key] = []
+            grown.extend(map(_json.compact, items))
 
 
 def kept_fields(native: Native | None) -> tuple[Fields, Fields]:

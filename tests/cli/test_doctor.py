@@ -51,8 +51,8 @@ def test_a_server_that_the_file_names_and_that_is_not_there(tmp_path: Path) -> N
 
 
 def test_a_key_file_that_every_user_may_read(tmp_path: Path) -> None:
-    text = '[server]\nkeys = ["file:mine", "file:theirs", "file:none"]\n[providers.x]\nprotocol = "openai-chat"\n'
-    text += 'base_url = "http://127.0.0.1:1"\napi_key = "file:theirs"\n'
+    text = '[server]\nkeys = ["file:mine", "file:theirs", "file:./theirs", "file:none"]\n'
+    text += '[providers.x]\nprotocol = "openai-chat"\nbase_url = "http://127.0.0.1:1"\napi_key = "file:theirs"\n'
     for name, mode in (("mine", 0o600), ("theirs", 0o644)):
         (tmp_path / name).write_text("a key of this gateway")
         (tmp_path / name).chmod(mode)

@@ -21,7 +21,7 @@ def key_files(config: Config, *, home: Path) -> list[Path]:
         references += [*server.environ.values(), *server.headers.values()]
     folder = config.path.absolute().parent if config.path is not None else home
     names = [each.removeprefix("file:") for each in references if each.startswith("file:")]
-    return [expand(name, home=home, folder=folder) for name in dict.fromkeys(names)]
+    return list(dict.fromkeys([expand(name, home=home, folder=folder) for name in names]))
 
 
 def open_key_files(config: Config, *, home: Path) -> list[str]:

@@ -269,9 +269,18 @@ ODD = [b"a", bytearray(b"a"), memoryview(b"a"), float("nan"), {float("nan")}, fr
 
 @for_each("odd", ODD)
 def test_what_json_cannot_say_is_refused_within_messages_and_tools(odd: Any) -> None:
-    """Bytes went out as base64, NaN in a set as null, and keys that are the same in JSON twice."""
+    """Bytes went out as base64, NaN in a set or a dataclass as null, and keys that are the same in JSON twice."""
     turn = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": odd}}]}
-    for given in ({"messages": turn}, {"messages": mapped(turn)}, {"messages": "hi", "tools": [{"name": odd}]}):
+    inner = {
+        "role": "user",
+        "content": [{"type": "image_url", "image_url": dataclasses.make_dataclass("Url", ["url"])(odd)}],
+    }
+    for given in (
+        {"messages": inner},
+        {"messages": turn},
+        {"messages": mapped(turn)},
+        {"messages": "hi", "tools": [{"name": odd}]},
+    ):
         with FakeModel() as fake, pytest.raises(dragoman.UsageError, match="expected plain JSON values, got"):
             dragoman.reply("lab/m", **given)
         assert fake.requests == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from math import isfinite
 from types import UnionType
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
@@ -102,6 +103,8 @@ def _plain(name: str, value: Any, levels: int) -> Any:
         raise UsageError(f"{name}: expected plain JSON values, got NaN or Infinity")
     if isinstance(value, bytes | bytearray | memoryview) and not isinstance(value, Raw):
         raise UsageError(f"{name}: expected plain JSON values, got {kind_of(value)}")
+    if (fields := fields_of(value)) is not None:
+        value = {key: one for key, one in fields if one is not msgspec.UNSET}
     is_mapping = isinstance(value, Mapping)
     if not is_mapping and not isinstance(value, list | tuple | set | frozenset):
         return value
@@ -112,6 +115,23 @@ def _plain(name: str, value: Any, levels: int) -> Any:
             raise UsageError(f"{name}: expected plain JSON values, got two keys that are the same in JSON")
         return {key: _plain(name, one, levels - 1) for key, one in value.items()}
     return [_plain(name, one, levels - 1) for one in value]
+
+
+def fields_of(value: Any) -> list[tuple[str, Any]] | None:
+    """Return the names in JSON and the values of a dataclass's, a Struct's or an attrs class's fields; else None."""
+    kind = type(value)
+    if isinstance(value, msgspec.Struct):
+        config = kind.__struct_config__
+        tag = [(config.tag_field, config.tag)] if config.tag_field else []
+        names = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
+        return [*tag, *((said, getattr(value, name, msgspec.UNSET)) for said, name in names)]
+    if hasattr(kind, "__attrs_attrs__"):
+        fields = kind.__attrs_attrs__
+    elif hasattr(kind, "__dataclass_fields__"):
+        fields = import_module("dataclasses").fields(value)  # who has one has loaded it
+    else:
+        return None
+    return [(field.name, getattr(value, field.name, msgspec.UNSET)) for field in fields]
 
 
 def read_object(name: str, value: object) -> Raw:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import UserString
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, KeysView, Mapping, Sequence, Set, ValuesView
 from enum import Enum
-from importlib import import_module
 from math import isfinite
 from typing import Any, Final, TypeAlias
 
@@ -17,6 +16,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman.errors import UsageError
+from dragoman.inputs.values import fields_of
 from dragoman.misuse import kind_of
 from dragoman.types import Media, Text, ToolCall, ToolResult
 
@@ -111,7 +111,7 @@ def _plain(value: Any) -> _Plain:
             return value.real if isfinite(value) else _ODD_NUMBERS[str(value.real)]
         case list():  # before what has to be asked for its kind
             return [_plain(item) for item in value]
-        case dict() | Mapping():
+        case Mapping():
             return _object(value.items())
         case _:
             return _plain_of_object(value)
@@ -126,7 +126,7 @@ def _plain_of_object(value: Any) -> _Plain:
         return [_plain(item) for item in value]
     if callable(getattr(value, "model_dump", None)) and not isinstance(value, type):  # pydantic's, and similar ones
         return _plain(value.model_dump())
-    if (fields := _fields_of(value)) is not None:
+    if (fields := fields_of(value)) is not None:
         return _object(fields)
     return _plain_of_other(value)
 
@@ -143,23 +143,6 @@ def _object(items: Iterable[tuple[object, object]]) -> dict[str, Any]:
             raise _Refused(key, "two keys of an object are the same in JSON")
         out[name] = _plain(one)
     return out
-
-
-def _fields_of(value: Any) -> list[tuple[str, Any]] | None:
-    """Return the names in JSON and the values of a dataclass's, a Struct's or an attrs class's fields; else None."""
-    kind = type(value)
-    if isinstance(value, msgspec.Struct):
-        config = kind.__struct_config__
-        tag = [(config.tag_field, config.tag)] if config.tag_field else []
-        names = zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True)
-        return [*tag, *((said, getattr(value, name, msgspec.UNSET)) for said, name in names)]
-    if hasattr(kind, "__attrs_attrs__"):
-        fields = kind.__attrs_attrs__
-    elif hasattr(kind, "__dataclass_fields__"):
-        fields = import_module("dataclasses").fields(value)  # who has one has loaded it
-    else:
-        return None
-    return [(field.name, getattr(value, field.name, msgspec.UNSET)) for field in fields]
 
 
 def _plain_of_other(value: Any) -> _Plain:

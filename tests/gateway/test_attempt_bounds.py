@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dragoman import _json
 from dragoman.gateway import attempt_bounds
 from dragoman.gateway.attempt_bounds import bound_of
 from dragoman.protocols import PROTOCOLS
@@ -39,6 +40,13 @@ tables = st.lists(
 
 def written(found: list[tuple[str, str]]) -> str:
     return "{%s}" % ",".join(f'"{name}":{value}' for name, value in found)
+
+
+def written_again(body: str) -> tuple[bytes, dict[str, _json.Raw]]:
+    """A body written from its fields, which are told with it."""
+    fields = attempt_bounds._members(body.encode())
+    assert isinstance(fields, dict)
+    return _json.encode_members(fields), fields
 
 
 def first(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -85,8 +93,11 @@ def test_no_server_reads_more_than_the_bound(
     seed.shuffle(pairs)
     body = written(pairs)
     bound = bound_of(body.encode(), limits, max_output=LONGEST)
+    again, fields = written_again(body)
+    bound_again = bound_of(again, limits, max_output=LONGEST, fields=fields)
     for reads in (dict, first, merged):
         assert used(json.loads(body, object_pairs_hook=reads), limits) <= (bound.output or 0), body
+        assert used(json.loads(again, object_pairs_hook=reads), limits) <= (bound_again.output or 0), again
 
 
 def test_what_is_said_once_bounds() -> None:
@@ -141,3 +152,23 @@ def test_the_first_look_passes_over_nothing(pieces: list[str]) -> None:
     body = "".join(pieces).encode()
     if attempt_bounds._MEDIA.search(body) or attempt_bounds._ELSEWHERE.search(body):
         assert attempt_bounds._SPECIAL.search(body), body
+
+
+#: Names with all that the first look knows them by, and what stands under them.
+words = st.sampled_from(
+    [piece for piece in PIECES if piece.strip(' ":{')] + ["tools", "messages", "inlineData", "fileUri", "n"]
+)
+texts = st.one_of(words, words.map('"{}'.format), words.map(r"\"{}\": \"".format), st.just("\\u0066ile_id"))
+inputs = st.recursive(
+    st.one_of(texts, st.integers(0, 9), st.none()),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(texts, inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=examples(2_000), deadline=None)
+@given(st.dictionaries(words, inputs, max_size=4), st.sampled_from(sorted(PROTOCOLS)))
+def test_fields_that_were_written_bound_as_much_as_their_bytes(request: dict[str, Any], protocol: str) -> None:
+    body, fields = written_again(json.dumps(request))
+    limits = PROTOCOLS[protocol].output_limits
+    assert bound_of(body, limits, max_output=LONGEST, fields=fields) == bound_of(body, limits, max_output=LONGEST), body

@@ -14,10 +14,14 @@ import pytest
 from reliability.caller import spoken
 
 from conversations import reply
+from dragoman._json import Raw, encode_members
+from dragoman.gateway import admission
+from dragoman.gateway.attempt_bounds import bound_of
 from dragoman.ledger.folder import LedgerFolder
 from dragoman.ledger.limits.accounts import Scopes
 from dragoman.ledger.reports.checking import check
 from dragoman.protocols import PROTOCOLS
+from dragoman.types import Usage
 from gateway.recording import recording, rows
 from gateway.running import Running, stream_of, whole_of, wire
 from scripted import chunk, head, whole
@@ -237,6 +241,24 @@ def test_an_explicit_limit_of_the_request_is_what_is_set_apart(tmp_path: Path) -
         short, long, unsaid = (row["reserved"] for row in settled(folder, 3))
         assert 1_000 * 10_000 <= long - short <= 1_000 * 10_000 + 20 * 2_500
         assert unsaid - short > 100_000 * 10_000
+
+
+def test_what_is_bounded_by_its_fields_is_written_from_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where bytes pass, but for the model's name; what is translated has no fields."""
+    seen: list[tuple[bytes, dict[str, Raw] | None]] = []
+
+    def watched(body: bytes, *args: Any, fields: dict[str, Raw] | None, **more: Any) -> Usage:
+        seen.append((body, fields))
+        return bound_of(body, *args, fields=fields, **more)
+
+    monkeypatch.setattr(admission, "bound_of", watched)
+    more = quota(scope="all", usd=100, per="month") + PRICES + f'[models."{CHAT}/clean-*"]\nclean = true\n'
+    with recording(tmp_path, more + f'[prices."{CHAT}/clean-1"]\ninput = 2.5\noutput = 10\n') as (running, _, _):
+        running.answer(whole_of(CHAT, reply("text")))
+        for client, model in ((CHAT, "clean-1"), (CHAT, "model-1"), ("anthropic-messages", "model-1")):
+            assert ask(running, client, f"{CHAT}/{model}", stream=False)[0] == 200
+    assert [fields is not None for _, fields in seen] == [True, False, False]
+    assert all(fields is None or encode_members(fields) == body for body, fields in seen)
 
 
 def test_alerts_are_told_once_a_share(tmp_path: Path) -> None:

@@ -23,10 +23,15 @@ def splice(body: bytes, changes: dict[str, object]) -> bytes | Malformed:
 
 def splice_fields(fields: dict[str, Raw], changes: dict[str, object]) -> bytes:
     """As `splice`, for an object whose fields were read already."""
+    return _json.encode_members(changed_fields(fields, changes))
+
+
+def changed_fields(fields: dict[str, Raw], changes: dict[str, object]) -> dict[str, Raw]:
+    """Return fields with these changes; `None` removes a key."""
     spliced = dict(fields)
     for key, value in changes.items():
         if value is None:
             spliced.pop(key, None)
         else:
             spliced[key] = _json.raw(value)
-    return _json.encode_members(spliced)
+    return spliced

@@ -151,7 +151,9 @@ class RequestLimits:
             _EMBEDS not in (url := outgoing.url.lower()) or _EMBEDS not in url.partition("?")[0].rpartition("/")[2]
         )
         limits = target.protocol.output_limits
-        bound = bound_of(body, limits, max_output=known.max_output, context=known.context, answers=answers)
+        bound = bound_of(
+            body, limits, max_output=known.max_output, context=known.context, answers=answers, fields=outgoing.fields
+        )
         most, tokens = self._admission.bound(target, bound), (bound.input or 0) + (bound.output or 0)
         if charges.expects:
             return self._expected(charges, target, expected_of(body, bound), most, tokens)

@@ -6,8 +6,8 @@ A token has at least one byte. The answer's limit stands in the request under th
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Final
 
 from dragoman import _json
@@ -56,6 +56,19 @@ _INSIDE: Final = frozenset(("generationConfig", "generation_config", "options"))
 #: Texts to continue: a server answers each one of a list.
 _PROMPT: Final = "prompt"
 _NAMED: Final = _COPIES | _INSIDE | {_PROMPT}
+#: Names of a request's own fields of which the body needs a further look: these, and what `_SPECIAL` finds of names.
+_TELLING: Final = _NAMED.union(
+    ("image", "images", "image_url", "input_image", "input_audio", "conversation", "previous_response_id"),
+    [f"inline{mark}{data}" for mark in ("", "_") for data in ("data", "Data")],
+    [f"cached{mark}{content}" for mark in ("", "_") for content in ("content", "Content")],
+    [f"file{mark}{what}" for mark in ("", "_") for what in ("id", "uri", "Uri", "url", "data", "Data")],
+)
+#: The least bytes of a value in which `_SPECIAL` finds something: `"file"`.
+_LEAST: Final = 6
+#: What a program offers with each of its requests; the most bytes of it that are kept, and how many.
+_TOOLS: Final = "tools"
+_LARGEST_KEPT: Final = 128 * 1024
+_MOST_KEPT: Final = 16
 _MOST_COPIES: Final = 1_024
 _MOST_DIGITS: Final = 12
 _members: Final = _json.typed_decoder(dict[str, Raw])
@@ -69,6 +82,7 @@ def bound_of(
     max_output: int | None,
     context: int | None = None,
     answers: bool = True,
+    fields: Mapping[str, Raw] | None = None,
 ) -> Usage:
     """Return the most that a request can use.
 
@@ -76,15 +90,16 @@ def bound_of(
         limits: where it limits the answer's length (`Protocol.output_limits`).
         max_output, context: the model's limits in tokens, or None.
         answers: a text comes back; for embeddings none does.
+        fields: as of `Outgoing`.
     """
-    is_special = _SPECIAL.search(body) is not None
+    is_special = _SPECIAL.search(body) is not None if fields is None else not _are_plain(fields)
     is_hidden = _BACKSLASH in body and _ESCAPE.search(body) is not None and _HIDDEN.search(body) is not None
     size = len(body) + _ADDED
     if is_special:
         size += len(_MEDIA.findall(body)) * _MEDIUM
     if is_hidden or (is_special and _ELSEWHERE.search(body) is not None):
         size += context or _WIDEST
-    output = _longest(max_output) * _MOST_COPIES if is_hidden else _output(body, limits, max_output)
+    output = _longest(max_output) * _MOST_COPIES if is_hidden else _output(body, limits, max_output, fields)
     return Usage(input=size, output=output if answers else 0)
 
 
@@ -97,11 +112,34 @@ def _longest(max_output: int | None) -> int:
     return _LONGEST if max_output is None else max_output
 
 
-def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None) -> int:
+def _are_plain(fields: Mapping[str, Raw]) -> bool:
+    """Return whether fields have no name of an input that the bytes do not show. False says nothing."""
+    if not _TELLING.isdisjoint(fields):
+        return False
+    for name, value in fields.items():
+        size = len(value)
+        if size < _LEAST:
+            continue
+        if name == _TOOLS and size <= _LARGEST_KEPT:
+            if not _is_plain(bytes(value)):
+                return False
+        elif _SPECIAL.search(value) is not None:
+            return False
+    return True
+
+
+@lru_cache(maxsize=_MOST_KEPT)
+def _is_plain(text: bytes) -> bool:
+    return _SPECIAL.search(text) is None
+
+
+def _output(
+    body: bytes, limits: Sequence[Sequence[str]], max_output: int | None, written: Mapping[str, Raw] | None
+) -> int:
     """Return the answer's limit. A repeated name is read differently by servers, so then no limit counts."""
     longest = _longest(max_output)
-    fields = _members(body)
-    if type(fields) is not dict:
+    fields = _members(body) if written is None else written
+    if isinstance(fields, _json.Malformed):
         return longest * _MOST_COPIES
     copies = 1
     if not _NAMED.isdisjoint(fields):
@@ -116,11 +154,13 @@ def _output(body: bytes, limits: Sequence[Sequence[str]], max_output: int | None
             copies = max([copies, *[_copies(body, name, table[name]) for name in _COPIES.intersection(table)]])
         if _PROMPT in fields:
             copies *= _prompts(body, fields[_PROMPT])
-    return (_limit(body, limits, fields) or longest) * copies
+    return (_limit(body, limits, fields, is_once=written is not None) or longest) * copies
 
 
-def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw]) -> int:
-    """Return the answer's limit in the request, the larger of two; 0 if there is none."""
+def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: Mapping[str, Raw], *, is_once: bool) -> int:
+    """Return the answer's limit in the request, the larger of two; 0 if there is none. `is_once`: no field is
+    repeated.
+    """
     most = 0
     for way in limits:
         found = fields.get(way[0])
@@ -131,7 +171,7 @@ def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: dict[str, Raw])
             found = inner.get(name) if type(inner) is dict else None
         if found is None:
             continue
-        if not _is_once(body, way[-1]):
+        if not (is_once and len(way) == 1) and not _is_once(body, way[-1]):
             return 0
         text = bytes(found)
         if not text.isdigit() or len(text) > _MOST_DIGITS:

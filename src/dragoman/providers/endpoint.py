@@ -27,7 +27,8 @@ _AUTH_HEADER: Final[dict[Auth, tuple[str, str]]] = {
 class Outgoing(msgspec.Struct, frozen=True):
     """A request ready to be sent. `headers` may contain the key and `body` the prompt, so `repr` shows neither.
 
-    `has_login`: the key is a client's own, which is never kept.
+    `has_login`: the key is a client's own, which is never kept. `fields`: those from which the body was written, so
+    that each name stands once in it; None if that is unknown.
     """
 
     method: str
@@ -35,6 +36,7 @@ class Outgoing(msgspec.Struct, frozen=True):
     headers: dict[str, str]
     body: bytes
     has_login: bool = False
+    fields: dict[str, _json.Raw] | None = None
 
     def __repr__(self) -> str:
         return f"Outgoing({self.method} {self.url}, {len(self.headers)} headers, {len(self.body)} bytes)"

@@ -20,7 +20,9 @@ def test_a_large_body_is_spliced_as_a_small_one(fields: dict[str, Any], changes:
     kept = _json.Raw('[1,\r\n "\u2028"]'.encode())
     raw = {key: _json.raw(value) for key, value in fields.items()} | {"long": _json.raw("x" * size), "kept": kept}
     spliced = splice_fields(raw, changes)
-    assert splice_sized(LARGE + 1, raw, changes) == splice_sized(LARGE, raw, changes) == spliced
+    for large in (LARGE + 1, LARGE):
+        body, written = splice_sized(large, raw, changes)
+        assert body == _json.encode_members(written) == spliced
     assert _json.decode(spliced) == {
         **{key: value for key, value in {**fields, **changes}.items() if key not in changes or value is not None},
         "long": "x" * size,

@@ -181,7 +181,7 @@ class PassthroughExchange:
             self._turn()
 
     def release(self) -> None:
-        self.outgoing = msgspec.structs.replace(self.outgoing, body=b"")
+        self.outgoing = msgspec.structs.replace(self.outgoing, body=b"", fields=None)
         if self._usual is not None:
             self._usual.release()
 
@@ -364,12 +364,14 @@ class EndpointCache:
     def outgoing(self, target: Target, original: RawRequest, *, asks_usage: bool) -> Outgoing:
         """Return the request for a target."""
         form, fixed = self._form(target, is_stream=original.peek.stream)
-        body = with_fields(_spliced(target, original, asks_usage), target.provider)
+        body, fields = _spliced(target, original, asks_usage)
+        if target.provider.body:
+            body, fields = with_fields(body, target.provider), None
         head = original.head
         if head is None:
-            return Outgoing(form.method, form.url, {**form.headers}, body)
+            return Outgoing(form.method, form.url, {**form.headers}, body, fields=fields)
         headers = {**form.headers, **head.passing(), **fixed}
-        return Outgoing(form.method, with_query(form.url, head.query()), headers, body, target.client_login)
+        return Outgoing(form.method, with_query(form.url, head.query()), headers, body, target.client_login, fields)
 
     def _form(self, target: Target, *, is_stream: bool) -> tuple[Outgoing, dict[str, str]]:
         """Return the request without its body, and those of its headers that no client's replace.
@@ -392,11 +394,11 @@ class EndpointCache:
         return form, fixed
 
 
-def _spliced(target: Target, original: RawRequest, asks_usage: bool) -> bytes:
-    """Return the client's body with the target's name of the model."""
+def _spliced(target: Target, original: RawRequest, asks_usage: bool) -> tuple[bytes, dict[str, Raw] | None]:
+    """Return the client's body with the target's name of the model, and what was written, as `Outgoing.fields`."""
     peek = original.peek
     changes = dict(peek.usage) if asks_usage else {}
     if peek.names_model and peek.model != target.model:
         changes["model"] = target.model
     body = original.body
-    return splice_sized(len(body), peek.fields, changes) if changes else body
+    return splice_sized(len(body), peek.fields, changes) if changes else (body, None)

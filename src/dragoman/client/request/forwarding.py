@@ -89,7 +89,7 @@ class ClientHead:
             return None
         body, fields = self._body
         is_same = bytes(fields.get("model", b"")) == _json.encode_text(model)
-        return body if is_same else splice_sized(len(body), fields, {"model": model})
+        return body if is_same else splice_sized(len(body), fields, {"model": model})[0]
 
     @property
     def login(self) -> Secret | None:

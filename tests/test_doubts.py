@@ -103,6 +103,7 @@ def test_arguments_in_a_form_that_the_schema_does_not_have_are_refused(arguments
     text = f"<tool_call>{json.dumps({'name': 'ls', 'arguments': arguments})}</tool_call>"
     told: list[tuple[dict[str, Any], bool]] = [
         ({"type": "object", "properties": {**properties, "any": {}}}, runs), ({"type": "object"}, True),
+        ({"type": "object", "properties": {**properties, "any": {}}, "additionalProperties": True}, runs),
     ]  # fmt: skip
     for schema, is_run in told:
         for size in (1, len(text)):

@@ -1,4 +1,5 @@
-"""Values that lost a letter or a mark are no values: a word of JSON that is misspelt, a text that took the next key."""
+"""Values that lost a letter or a mark are no values: a word of JSON that is misspelt, a key that stands twice in one,
+a text that took the next key."""
 
 from __future__ import annotations
 
@@ -17,6 +18,13 @@ def test_a_misspelt_word_of_json_is_no_value(form: Form) -> None:
         reply = play(f"{before}{word}{behind}", "stop", len(text))
         assert not delivered(reply), (word, text)
     assert delivered(play(f"{before}TRUE{behind}", "stop", 1))[0][1]["dry_run"] is True
+
+
+@for_each("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
+def test_a_key_that_is_told_twice_in_one_is_damaged(form: Form) -> None:
+    for arguments, runs in (({"dry_rundry_run": True}, False), ({"dry_run": True, "dry_rundry_run": True}, True)):
+        text = form.write([("run_command", {"command": "ls", **arguments})]).text()
+        assert bool(delivered(play(text, "stop", len(text)))) is runs, text
 
 
 @for_each("form", [form for form in FORMS if form.trims], ids=lambda form: f"{form.family}: {form.name}")

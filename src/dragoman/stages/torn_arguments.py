@@ -113,9 +113,9 @@ def _objects(value: dict[str, Json], schema: ToolSchema) -> Iterator[tuple[dict[
 
 
 def _is_like(key: str, one: str) -> bool:
-    """Return whether two keys differ in one character, case, or non-letters only."""
+    """Return whether two keys differ in one character, case, or non-letters only, or one is the other many times."""
     bare, other = (_LETTERS.sub("", name).lower() for name in (key, one))
-    if bare == other:
+    if bare == other * max(len(bare) // (len(other) or 1), 1):
         return True
     if len(key) == len(one) and len(one) < _LONG:
         return sorted(key) == sorted(one)

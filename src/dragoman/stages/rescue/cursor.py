@@ -15,7 +15,7 @@ import msgspec
 from dragoman.gathered import GatheredText
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.quoted import Begun, first_of, is_shown
-from dragoman.stages.rescue.stop_tokens import STOP_TOKENS
+from dragoman.stages.rescue.stop_tokens import OWN_TURNS, STOP_TOKENS
 
 
 @final
@@ -371,7 +371,7 @@ class Family(msgspec.Struct, frozen=True, eq=False):
         followed_by: what must stand behind the name and its opener, and is read with the arguments.
         prompted: a marker that the prompt may have written, and what stands before and behind the name that follows it.
         is_code: code is written so too, which calls other functions beside.
-        residue: what may stand behind its calls, each twice, the tokens at which models stop among them.
+        residue: what may stand behind its calls, each twice, the tokens at which models stop and begin among them.
         value_ends: what ends an argument between tags.
         quotes: what stands before and behind its texts.
         line_openers: those that count at a line's start alone.
@@ -393,8 +393,9 @@ class Family(msgspec.Struct, frozen=True, eq=False):
     quotes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Add the tokens at which models stop to what may stand behind calls."""
-        msgspec.structs.force_setattr(self, "residue", tuple(dict.fromkeys((*self.residue, *STOP_TOKENS))))
+        """Add the tokens at which models stop, and begin again, to what may stand behind calls."""
+        residue = dict.fromkeys((*self.residue, *STOP_TOKENS, *OWN_TURNS))
+        msgspec.structs.force_setattr(self, "residue", tuple(residue))
 
     def read(self, cursor: Cursor, tools: Tools, opener: str) -> Parser:
         """Parse its calls from behind the opener on. A marker may stand there twice."""

@@ -111,9 +111,10 @@ def _is_wrapped(value: dict[str, Json], schema: ToolSchema) -> bool:
 
 def _is_listed(value: dict[str, Json], schema: ToolSchema) -> bool:
     """Return whether an argument that the tool has not, beside another one, names one that it has; or one of a plain
-    type is an object of a type and a value.
+    type is an object of a type and a value. Where a tool takes any, a key and a value are such arguments alone.
     """
-    others = [] if _takes_any(schema) else [one for key, one in value.items() if not schema.has_member(key)]
+    takes_any = _takes_any(schema)
+    others = [one for key, one in value.items() if not schema.has_member(key) and (key in _OF_A_VALUE or not takes_any)]
     if len(others) > 1 and any(isinstance(one, str) and one not in value and schema.has_member(one) for one in others):
         return True
     return any(

@@ -1,4 +1,4 @@
-"""Tokens at which models stop, and which a server may let through at the end of the message."""
+"""Tokens at which models stop, and with which their next turn begins: a server may let them through behind a call."""
 
 from __future__ import annotations
 
@@ -19,4 +19,18 @@ STOP_TOKENS: Final = (
     "<|role_end|>",
     "[|endofturn|]",
     "</s>",
+)
+#: What begins the assistant's own next turn, in the same templates. Harmony's begins calls.
+OWN_TURNS: Final = (
+    "<|im_start|>assistant",
+    "<|start_header_id|>assistant<|end_header_id|>",
+    "<|header_start|>assistant<|header_end|>",
+    "<|start_of_role|>assistant<|end_of_role|>",
+    "<start_of_turn>model",
+    "<|turn>model",
+    "<seed:bos>assistant",
+    "<|im_assistant|>assistant<|im_middle|>",
+    "<|assistant|>",
+    "<｜Assistant｜>",
+    "[|assistant|]",
 )

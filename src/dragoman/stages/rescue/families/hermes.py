@@ -11,7 +11,7 @@ from dragoman.stages.rescue.json_calls import call_objects, tagged_call
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     cursor.stops = ("</tool_call>",)
     yield from cursor.space()
-    begun = yield from cursor.take("<name>", "<tool_name>", "```json", "```")
+    begun = yield from cursor.take("<name>", "<tool_name>", "<function>", "```json", "```")
     if begun[:1] == "<":
         yield from tagged_call(cursor, tools, begun[1:-1], "</tool_call>")
     else:

@@ -24,7 +24,7 @@ import profiles
 
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 # The same code has the same verdict: what a search finds becomes a test of its own.
-settings.register_profile("test", settings.get_profile("search"), derandomize=True, max_examples=20)
+settings.register_profile("test", settings.get_profile("search"), derandomize=True, max_examples=10)
 settings.register_profile("soak", settings.get_profile("search"), max_examples=5000)
 settings.load_profile(next((name for name in ("soak", "search") if os.environ.get(f"DRAGOMAN_{name.upper()}")), "test"))
 

@@ -89,26 +89,22 @@ def exponent(run: Callable[[int], object], size: int) -> float:
     return min(grown, math.log2(max(steps_of(lambda: run(4 * size)), 1) / max(two, 1)))
 
 
-def json_bytes_of(run: Callable[[], object]) -> int:
-    """Bytes that the JSON library was given: what it does is one line, however long the text is."""
-    return _json_bytes(run, "call")
+_JSON = os.path.join(_OURS, "_json.py")
 
 
-def json_bytes_made(run: Callable[[], object]) -> int:
-    """Bytes that the JSON library gave."""
-    return _json_bytes(run, "return")
-
-
-def _json_bytes(run: Callable[[], object], when: str) -> int:
-    read, count = os.path.join(_OURS, "_json.py"), 0
+def json_bytes_of(run: Callable[[], object]) -> tuple[int, int]:
+    """Bytes that the JSON library was given, and that it gave: what it does is one line, however long the text is."""
+    given = made = 0
 
     def call(frame: FrameType, event: str, argument: Any) -> None:
-        nonlocal count
-        code = frame.f_code
-        if event == when and code.co_filename == read and code.co_argcount:
-            text = argument if when == "return" else frame.f_locals.get(code.co_varnames[0])
+        nonlocal given, made
+        if event in ("call", "return") and (code := frame.f_code).co_filename == _JSON and code.co_argcount:
+            text = argument if event == "return" else frame.f_locals.get(code.co_varnames[0])
             if isinstance(text, bytes | str | dragoman._json.Raw):
-                count += len(text)
+                if event == "call":
+                    given += len(text)
+                else:
+                    made += len(text)
 
     before = sys.getprofile()
     sys.setprofile(call)
@@ -116,4 +112,4 @@ def _json_bytes(run: Callable[[], object], when: str) -> int:
         run()
     finally:
         sys.setprofile(before)
-    return count
+    return given, made

@@ -13,6 +13,7 @@ from dragoman.agent.tools.fetch import check_url, text_of_page
 from dragoman.agent.ui import drawing
 from dragoman.agent.ui.approval_view import show_action, show_head
 from dragoman.agent.ui.blocks import Blocks
+from dragoman.bounds import USUAL_BOUNDS
 from dragoman.cli.terminal import clip, harmless
 from dragoman.client.streaming.partial_arguments import PartialArguments
 from dragoman.codec.errors.context_overflow import read_overflow, says_overflow
@@ -125,10 +126,11 @@ def wire_place(protocol: str, make: Callable[[str], list[list[Event]]]) -> Place
     return run
 
 
-def reader_of(protocol: str) -> Reader:
+def reader_of(protocol: str, argument_values: int = USUAL_BOUNDS.argument_values) -> Reader:
     """A decoder with every stage behind it."""
     decoder = PROTOCOLS[protocol].decoder(new_id=counter(), offered_names=NAMES)
-    return Reader(decoder, stages_for(TOOLS, Policy(sequential=True), new_id=counter()))
+    policy = Policy(sequential=True, argument_values=argument_values)
+    return Reader(decoder, stages_for(TOOLS, policy, new_id=counter()))
 
 
 def raw_place(protocol: str, first: str) -> Place:

@@ -20,7 +20,7 @@ OFFERED = (*TOOLS, PING)
 #: Forms whose values stand in tags that no call begins with.
 OUTER = [form for form in FORMS if form.closes == "tag" and form.never and form.where == "anywhere"]
 INNER = [form.write([("ping", {})]).text() for form in FORMS if form.where != "message"] + ["[TOOL_CALLS]ping[ARGS]{}"]
-SHARE = 1 if IS_SOAK else 8
+SHARE = 1 if IS_SOAK else 16
 VALUE = "\0"
 
 

@@ -55,8 +55,8 @@ PIECE = 61
 KEY = "some_key"  # stands for every key
 OF_A_TYPE = ({"text": "t"}, [{"text": "t"}], "x", 3)
 SEVERAL = 400  # of several changes at a time, for each base
-#: `make test` takes one of each ninety changes in a row, by chance; `make soak` takes all, with more values.
-STEPS = [pytest.param(90, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
+#: `make test` takes one of each 180 changes in a row, by chance; `make soak` takes all, with more values.
+STEPS = [pytest.param(180, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")]
 
 
 @pytest.fixture(autouse=True)
@@ -152,7 +152,7 @@ def test_a_call_where_none_is_read(base: Base) -> None:
     others = [one.value for one in BASES if one.protocol == base.protocol and "call" in json.dumps(one.value)]
     calls = [call for call in values_in({"": others})[2:] if "call" in json.dumps(call)]
     for number, place in enumerate(objects_in(base.value)):
-        for call in calls[number % 6 :: 6]:
+        for call in calls[number % 12 :: 12]:
             check(base, changed(base.value, place, UNKNOWN, call), 1)
 
 

@@ -45,7 +45,7 @@ MOST_GROWTH, ONCE = 4**1.2, 300
 
 each_place = for_each("place", PLACES)
 #: `make test` tries one of so many tokens at each place, others at the next one; `make soak` tries all.
-STEP = 1 if IS_SOAK else 16
+STEP = 1 if IS_SOAK else 24
 
 #: Classes with a method `feed` → the row in which they run.
 FEEDERS = {

@@ -19,13 +19,13 @@ from dragoman.errors import DragomanError
 from dragoman.events import Event, fold
 from dragoman.history import fit
 from dragoman.protocols import PROTOCOLS
-from growth import json_bytes_made, json_bytes_of, steps_of
+from growth import json_bytes_of, steps_of
 from many_items import Many, answers, requests, stream_of, streams
 from places import reader_of
 from profiles import IS_SOAK
 
 _PATH = "/v1beta/models/m:generateContent"
-FEW, TIMES = 100, 4
+FEW, TIMES = 60, 4
 #: What so many times the members may cost, and what is done once.
 MOST_GROWTH, ONCE = TIMES**1.2, 2_000
 #: Each so-many-th place of requests and answers, and of streams, of which there are fewer.
@@ -70,13 +70,22 @@ def request(protocol: str, body: bytes) -> None:
 def too_much(run: Callable[[int], object], first: int = FEW) -> str:
     """How the work grows by more than its members; "" where it does not. Where a bound is reached it leaps once, and
     the next step decides."""
-    for work in (steps_of, json_bytes_of, json_bytes_made):
-        few, many = (work(lambda count=count: run(count)) for count in (first, TIMES * first))  # type: ignore[misc]
-        if many > MOST_GROWTH * few + ONCE:
-            most = work(lambda: run(TIMES * TIMES * first))
-            if most > MOST_GROWTH * many + ONCE:
-                return f"{work.__name__}: {few}, {many}, {most}"
+    few, many = (work_of(run, count) for count in (first, TIMES * first))
+    if _has_grown(few, many):
+        most = work_of(run, TIMES * TIMES * first)
+        if _has_grown(few, many) & _has_grown(many, most):
+            return f"lines, bytes of JSON read, and written: {few}, {many}, {most}"
     return ""
+
+
+def work_of(run: Callable[[int], object], count: int) -> tuple[int, int, int]:
+    """Lines that ran, and bytes of JSON that were read and written."""
+    return (steps_of(lambda: run(count)), *json_bytes_of(lambda: run(count)))
+
+
+def _has_grown(few: tuple[int, ...], many: tuple[int, ...]) -> set[int]:
+    """Which kinds of work."""
+    return {kind for kind, work in enumerate(many) if work > MOST_GROWTH * few[kind] + ONCE}
 
 
 @each_protocol

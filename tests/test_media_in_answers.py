@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, Final
 
 import anthropic.types.beta as of_messages
@@ -63,8 +64,14 @@ def values_of(wire: bytes) -> Iterator[Any]:
             yield json.loads(text)
 
 
+@cache
+def type_of(client: ProtocolName, is_stream: bool) -> TypeAdapter[Any]:
+    """Made once: that takes longer than all else here."""
+    return TypeAdapter((EVENT if is_stream else WHOLE)[client])
+
+
 def check_types(client: ProtocolName, wire: bytes, *, is_stream: bool) -> None:
-    kind = TypeAdapter((EVENT if is_stream else WHOLE)[client])
+    kind = type_of(client, is_stream)
     for value in values_of(wire) if is_stream else [json.loads(wire)]:
         for answer in (value, value.get("response")):
             if isinstance(answer, dict) and answer.get("object") == "response":

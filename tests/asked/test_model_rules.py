@@ -14,7 +14,7 @@ from dragoman.types import ProtocolName
 from for_each import for_each
 from profiles import IS_SOAK
 
-REQUESTS: Final = 3_000 if IS_SOAK else 40
+REQUESTS: Final = 3_000 if IS_SOAK else 20
 _SEED: Final = 15
 _EFFORTS: Final = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _BUDGETS: Final = (-1, 0, 1, 64, 512, 1024, 9_000, 40_000, 200_000)

@@ -74,7 +74,7 @@ def read(frames: list[str], *, names: bool, offered: Iterable[str] = ("note",)) 
 @pytest.mark.parametrize("arguments", [ARGUMENTS, "{}"])
 @pytest.mark.parametrize("has_deltas", [True, False])
 @pytest.mark.parametrize("is_begun", [True, False])
-@pytest.mark.parametrize("step", [pytest.param(41, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
+@pytest.mark.parametrize("step", [pytest.param(83, id="some"), pytest.param(1, marks=pytest.mark.soak, id="all")])
 def test_a_usual_event_is_read_as_any_other(
     step: int, arguments: str, has_deltas: bool, is_begun: bool, monkeypatch: pytest.MonkeyPatch
 ):

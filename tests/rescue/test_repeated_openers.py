@@ -22,7 +22,7 @@ from profiles import IS_SOAK, one
 OPENERS = sorted({(family.name, opener) for family in FAMILIES for opener in family.openers if opener})
 #: Characters of a text of which lines are counted, by the size of a delta: the first 2,048 of a whole text are passed
 #: at once, where openers follow each other.
-CHARACTERS = {48: 1500, 1 << 30: 6500}
+CHARACTERS = {48: 900, 1 << 30: 6500}
 #: Each opener in deltas and whole; `make test` takes turns.
 WAYS = [(*opener, size) for size in CHARACTERS for opener in OPENERS]
 WAYS = WAYS if IS_SOAK else WAYS[: len(OPENERS) : 2] + WAYS[len(OPENERS) + 1 :: 2]

@@ -26,8 +26,8 @@ def arguments(values: int) -> str:
     return '{"b":[%s]}' % ",".join(["1"] * (values - 2))
 
 
-def read(protocol: str, made: list[list[Event]]) -> list[Event]:
-    encoder, reader = PROTOCOLS[protocol].encoder(new_id=counter(), model="m", created=1), reader_of(protocol)
+def read(protocol: str, made: list[list[Event]], most: int = MOST) -> list[Event]:
+    encoder, reader = PROTOCOLS[protocol].encoder(new_id=counter(), model="m", created=1), reader_of(protocol, most)
     return [*(event for events in made for event in reader.feed(encoder.encode(events))), *reader.close()]
 
 
@@ -63,7 +63,8 @@ def test_the_setting_counts_for_calls_in_a_text(way: ToolMode) -> None:
 
 @for_each("form", IN_TEXT)
 def test_the_same_of_a_call_in_a_text(form: str) -> None:
-    assert any(type(event) is ToolCallEnd for event in read("openai-chat", said(form % arguments(MOST - 5))))
-    refused = read("openai-chat", said(form % arguments(MOST + 5)))
+    most = 4_096
+    assert any(type(event) is ToolCallEnd for event in read("openai-chat", said(form % arguments(most - 5)), most))
+    refused = read("openai-chat", said(form % arguments(most + 5)), most)
     assert not any(type(event) is ToolCallEnd for event in refused)
     assert any(type(event) is ToolCallFailed and "argument_values" in event.message for event in refused)

@@ -135,7 +135,7 @@ def read_back(protocol: str, wire: bytes) -> Reply:
 
 
 @pytest.mark.parametrize("protocol", STREAMS)
-@settings(max_examples=400 if IS_SOAK else 25)
+@settings(max_examples=400 if IS_SOAK else 12)
 @given(data=st.data())
 def test_a_delta_holds_what_the_wire_said(protocol: str, data: st.DataObject):
     stream = data.draw(STREAMS[protocol])
@@ -191,7 +191,7 @@ def judge_text(form: Form, dice: Random) -> None:
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.family}: {form.name}")
-@settings(max_examples=50 if IS_SOAK else 4)
+@settings(max_examples=50 if IS_SOAK else 3)
 @given(dice=st.randoms(use_true_random=False))
 def test_a_delta_of_a_written_call_holds_what_was_written(form: Form, dice: Random):
     judge_text(form, dice)

@@ -58,7 +58,7 @@ def test_a_value_of_another_tool_holds_no_call(outer: Form) -> None:
 def test_a_blank_behind_the_name_changes_nothing() -> None:
     for inner in INNER[::SHARE]:
         text = f"make_note (size=1, text={inner.write(OFFERED[:1]).text()!r})"
-        for size in (1, len(text)):
+        for size in (*some([1], text, 1), len(text)):
             reply = pieces(text, size)
             assert (reply.text, delivered(reply), reply.failed_calls) == (text, [], ()), text
 

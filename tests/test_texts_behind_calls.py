@@ -106,7 +106,7 @@ def play_early_end(form: Form, draw: random.Random) -> None:
 
 
 @pytest.mark.parametrize("form", CLOSED, ids=IDS)
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(draw=st.randoms(use_true_random=False))
 def test_a_body_that_was_cut_by_its_own_brackets_is_never_run(form: Form, draw: random.Random):
     play_early_end(form, draw)
@@ -126,7 +126,7 @@ def play_words(form: Form, draw: random.Random) -> None:
 
 
 @pytest.mark.parametrize("form", FOUND, ids=lambda form: f"{form.family}: {form.name}")
-@settings(max_examples=10)
+@settings(max_examples=4)
 @given(draw=st.randoms(use_true_random=False))
 def test_a_whole_call_with_words_behind_it_is_run(form: Form, draw: random.Random):
     play_words(form, draw)
@@ -140,7 +140,7 @@ def test_a_call_that_its_brackets_closed_before_thinking_ends_is_a_thought(form:
     if "```" in text or "(" in text:
         return  # a tag is code in an open fence, and Python's list is open
     for behind in ("\n</think>\nDone.", ',\n</think>", "timeout": 5}}', "\n</think>\n"):
-        replies = [play(text + behind, "stop", size) for size in (1, 3, 500)]
+        replies = [play(text + behind, "stop", size) for size in (*some((1, 3), text + behind, 1), 500)]
         assert delivered(replies[0]) == ([] if behind.strip()[-1] != ">" else [("run_command", {"command": "ls"})])
         assert all(outcome(reply) == outcome(replies[0]) for reply in replies)
 

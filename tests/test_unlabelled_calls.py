@@ -17,6 +17,7 @@ import pytest
 
 from codec.parts.test_call_matching import stream
 from dragoman.decoding import decode
+from profiles import IS_SOAK
 
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {"bell": {}, "text": {"type": "string"}}}
 TOOLS = [
@@ -139,10 +140,10 @@ def test_what_leaves_its_index_away_is_nobodys(seed: int):
 @pytest.mark.parametrize("group", range(8))
 def test_what_is_delivered_was_made(group: int):
     wrong, delivered = [], 0
-    for seed in range(group * 500, group * 500 + 500):
+    for seed in range(group * 500, group * 500 + (500 if IS_SOAK else 200)):
         made, _, is_right, got = play(seed)
         delivered += not got.startswith("{}")
         if not is_right:
             wrong.append((seed, made, got))
     assert wrong == []
-    assert delivered > 100  # most streams are readable all the same
+    assert delivered > 40  # most streams are readable all the same

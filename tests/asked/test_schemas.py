@@ -183,7 +183,7 @@ def test_an_ordinary_schema_is_not_touched() -> None:
 
 
 def test_references_of_any_length_are_moved_for_gemini() -> None:
-    size = 2_000
+    size = 1_200
     defs = {f"D{n}": {"type": "object", "properties": {"x": {"type": "array", "items": {
         "$ref": f"#/definitions/D{(n + 1) % size}"}}}} for n in range(size)}  # fmt: skip
     schema = {"type": "object", "properties": {"a": {"$ref": "#/definitions/D0"}}, "definitions": defs}

@@ -6,6 +6,7 @@ from typing import Any
 
 from dragoman import _json
 from dragoman.types import Tool
+from profiles import some
 from rescue_forms import FORMS, dumps
 from test_written_calls import delivered, play_with
 
@@ -29,8 +30,8 @@ HEADS = [form for form in FORMS if form.family in ("qwen-xml", "seed-oss")]
 
 def ran(text: str) -> list[Any]:
     tools = (Tool("put", "", _json.raw(SCHEMA)),)
-    seen = [delivered(play_with(tools, text, "stop", size)) for size in (len(text), 1)]
-    assert seen[0] == seen[1], text
+    seen = [delivered(play_with(tools, text, "stop", size)) for size in (len(text), *some([1], text, 1))]
+    assert seen.count(seen[0]) == len(seen), text
     return seen[0]
 
 

@@ -224,7 +224,7 @@ def test_what_left_is_a_prefix_of_the_final_text_and_that_is_an_object(text, ste
         assert [how for _, _, how in repairer.codes] == done
 
 
-@settings(max_examples=1000 if IS_SOAK else 25)
+@settings(max_examples=1000 if IS_SOAK else 10)
 @given(OBJECTS)
 def test_no_prefix_of_an_object_is_delivered(value):
     text = json.dumps(value)

@@ -54,6 +54,7 @@ from found_streams_elsewhere import (
     thought,
     used,
 )
+from found_streams_elsewhere import grown as grown_block
 from found_streams_later import NOTHING, of_id
 from found_streams_of_gateways import PWD_TEXT
 
@@ -61,6 +62,7 @@ HALVES = (LS_TEXT[:6], LS_TEXT[6:])
 #: A good call, and one that fails.
 HALF_GOOD: dict[str, Any] = {"calls": (LS,), "stop": "tool_use", "error": True}
 BOTH_NOW: dict[str, Any] = {"calls": (NOW, NOW), "stop": "tool_use"}
+THOUGHT = {"google": {"thought": True}}
 LS5_TEXT = '{"command": "ls src", "timeout": 5}'
 
 
@@ -189,6 +191,27 @@ CHAT = (
     ),
     chat("the answer again behind its reason", one(), chunk("tool_calls"), one(index=1, id="c9"), **HALF_GOOD),
     chat("another call behind the reason", one(), chunk("tool_calls"), one(PWD_TEXT, index=1, id="c9"), **TWO),
+    chat(
+        "tags around what a mark beside the content calls thinking",
+        *(chunk(content=words, extra_content=THOUGHT) for words in ("<thought>I ", "count.")),
+        *texts("</thought>", "Done."),
+        thinking="I count.",
+        text="Done.",
+    ),
+    chat(
+        "tags and an answer in one piece that a mark calls thinking",
+        chunk(content="<thought>I count.</thought>Done.", extra_content=THOUGHT),
+        thinking="I count.",
+        text="Done.",
+    ),
+    whole(
+        "tags around thinking, and a mark",
+        {"content": "<thought>I count.</thought>Done.", "extra_content": THOUGHT},
+        thinking="I count.",
+        text="Done.",
+    ),
+    chat("a tag of thinking in a sentence", *texts("It is ", "<thought> here."), text="It is <thought> here."),
+    chat("arguments of another tool behind", one(LS_TEXT + READ_TEXT), **HALF_GOOD),
 )
 OPEN = opened(0, type="tool_use", id="t1", name="bash", input={})
 MESSAGES = (
@@ -250,6 +273,25 @@ MESSAGES = (
         closed(0),
         reason=None,
         **CALLED,
+    ),
+    messages(
+        "counts with the last event alone",
+        *block(0, "Done."),
+        begin=event("message_start", message={"id": "msg_1", "model": "m", "content": []}),
+        end=event("message_stop", usage={"input_tokens": 9, "output_tokens": 7}),
+        text="Done.",
+        usage=(9, 7, 0),
+    ),
+    messages(
+        "arguments under the key of a text",
+        OPEN,
+        grown_block(0, type="input_json_delta", text=LS_TEXT),
+        closed(0),
+        told=("wrong-type",),
+        **NOTHING,
+    ),
+    messages(
+        "arguments of three tools in one block", OPEN, *argued(0, LS_TEXT, READ_TEXT, "{}"), closed(0), **HALF_GOOD
     ),
 )
 

@@ -26,6 +26,17 @@ MESSAGE_LIMIT: Final = 1_000  # characters
 _MOST_UNPACKED: Final = 64 * 1024  # bytes of a body that came packed
 _DEPTH: Final = 5
 _NO_HEADERS: Final[Mapping[str, str]] = {}
+#: Keys in small letters with the words of an error, or with what failed.
+_MESSAGES: Final = (
+    "message", "msg", "error_message", "errormessage", "detail", "error_description", "status_msg",
+    "title",
+)  # fmt: skip
+_INNER: Final = (
+    "error", "errors", "err", "exception", "response", "responsemetadata", "data", "fault", "body", "base_resp",
+    "header",
+)  # fmt: skip
+_PROBLEMS: Final = ("message", "msg", "detail")
+_GOOD: Final = ("None", "", "0", "200")  # codes of what did not fail
 
 #: Codes and types that tell more than the status does.
 _KIND_OF_WORD: Final[dict[str, FailureKind]] = {
@@ -109,6 +120,27 @@ def holds_error(value: Json, depth: int = 0) -> bool:
     if isinstance(value, str):
         return bool(value.strip())
     return bool(value)
+
+
+def is_problem(value: Mapping[str, Json]) -> bool:
+    """Return whether an object with nothing of an answer is an error, in the form of any service."""
+    return (
+        any(isinstance(value.get(key), str | list) and holds_error(value[key]) for key in _PROBLEMS)
+        or any(key.lower() in ("err", "exception") and holds_error(told) for key, told in value.items())
+        or any("error" in key.lower() and holds_error(told) for key, told in value.items())
+        or "error" in (value.get("object"), value.get("type"), value.get("status"))
+        or value.get("success") is False
+        or any(_holds_problem(key, inner) for key, inner in value.items())
+    )
+
+
+def _holds_problem(key: str, value: Json) -> bool:
+    """Return whether an object contains an `error`, as Volcengine's `ResponseMetadata` does, or a code but 0."""
+    # quirk: error-one-level-down
+    if not isinstance(value, dict):
+        return False
+    is_failed = key in ("base_resp", "header") and str(value.get("status_code", value.get("code"))) not in _GOOD
+    return is_failed or any(inner.lower() == "error" and holds_error(told) for inner, told in value.items())
 
 
 def read_problem(value: Json | bytes, *, status: int | None, headers: Mapping[str, str] = _NO_HEADERS) -> Failure:
@@ -216,26 +248,17 @@ def _read_text(text: str, found: _Finding, depth: int) -> None:
         found.say(text)
 
 
-def _read_object(value: dict[str, Json], found: _Finding, depth: int) -> None:
+def _read_object(fields: dict[str, Json], found: _Finding, depth: int) -> None:
     spoken = len(found.messages)
-    for key in (
-        "message",
-        "msg",
-        "error_message",
-        "errorMessage",
-        "Message",
-        "detail",
-        "error_description",
-        "status_msg",
-        "title",
-    ):
+    value = {key.lower(): told for key, told in fields.items()}
+    for key in _MESSAGES:
         if value.get(key) and len(found.messages) == spoken:
             _read_value(value[key], found, depth + 1)
     if isinstance(value.get("loc"), list) and len(found.messages) > spoken:
         found.messages[-1] += f" ({'.'.join(str(step) for step in value['loc'])})"
     for key in ("code", "type", "status", "error_type", "error_code", "reason"):
         _read_word(value.get(key), found)
-    for key in ("error", "errors", "response", "data", "fault", "body", "base_resp"):
+    for key in _INNER:
         if holds_error(value.get(key)):
             _read_value(value[key], found, depth + 1)
     metadata = value.get("metadata")
@@ -247,7 +270,7 @@ def _read_object(value: dict[str, Json], found: _Finding, depth: int) -> None:
     if isinstance(wait, int | float) and not isinstance(wait, bool) and 0 <= wait < 1e9:
         found.retry_after = float(wait)
     if len(found.messages) == spoken:
-        _read_odd_keys(value, found)
+        _read_odd_keys(fields, found)
 
 
 def _read_word(word: Json, found: _Finding) -> None:

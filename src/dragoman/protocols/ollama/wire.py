@@ -38,6 +38,8 @@ FOREIGN_REASONS: Final[dict[str, StopReason]] = {
 }  # fmt: skip
 #: Names of objects that a line is wrapped in.
 ENVELOPES: Final = ("data", "result", "response", "body")
+#: Keys of which one stands in each line of an answer.
+HEADS: Final = frozenset({"model", "created_at", "done"})
 _THINKING_FIELDS: Final = ("thinking", "reasoning", "reasoning_content")
 _MESSAGE: Final = Place(marks=frozenset({"role", "content", "tool_calls", "images", *_THINKING_FIELDS}))
 #: What belongs where in a line.

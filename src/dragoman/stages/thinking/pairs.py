@@ -23,6 +23,7 @@ EMPTY: Final = {"<|channel>thought\n<channel|>": "<channel|>"}
 PAIRS: Final = (
     Pair(("<think>",), ("</think>",)),
     Pair(("<thinking>",), ("</thinking>",)),
+    Pair(("<thought>",), ("</thought>",)),
     Pair(("<seed:think>",), ("</seed:think>",)),
     Pair(("[THINK]",), ("[/THINK]",)),
     Pair(("<|START_THINKING|>",), ("<|END_THINKING|>",)),

@@ -2,10 +2,11 @@
 
 Sources (read 2026-11): the chat templates of DeepSeek-R1 and Qwen3 (`<think>`), Seed-OSS (`<seed:think>`), Magistral
 (`[THINK]`), Command A (`<|START_THINKING|>`), Gemma 4 (`<|channel>thought`), MiniMax M3 (`<mm:think>`), Apertus
-(`<|inner_prefix|>`), Kimi K3 (`<|open|>think<|sep|>`) and Muse Glimmer (`to=self<|message|>`); OpenAI's harmony format
-(channels); vLLM's and SGLang's reasoning parsers for K2 Horizon (`<ifm|think>`), Hy 4 (`<think:opensource>`), LongCat,
-Solar Open 2 (`<|think:start|>`), PLaMo 3, openPangu (`[unused16]`), Kimi VL (`◁think▷`) and Inkling
-(`<|content_thinking|>`); Apriel's template (`[BEGIN FINAL RESPONSE]`, which opens nothing).
+(`<|inner_prefix|>`), Gemini's OpenAI endpoint (`<thought>`), Kimi K3 (`<|open|>think<|sep|>`) and Muse Glimmer
+(`to=self<|message|>`); OpenAI's harmony format (channels); vLLM's and SGLang's reasoning parsers for K2 Horizon
+(`<ifm|think>`), Hy 4 (`<think:opensource>`), LongCat, Solar Open 2 (`<|think:start|>`), PLaMo 3, openPangu
+(`[unused16]`), Kimi VL (`◁think▷`) and Inkling (`<|content_thinking|>`); Apriel's template (`[BEGIN FINAL RESPONSE]`,
+which opens nothing).
 """
 
 from __future__ import annotations

@@ -354,7 +354,7 @@ class Blocks(msgspec.Struct, eq=False):
                 self._drop_lost(block.call)
             return
         block = self.by_index.get(index)
-        kind = delta_kind(delta, "" if block is None else TAKES.get(block.kind, ""), self._assembly)
+        kind = delta_kind(delta, TAKES.get(block.kind, "input_json_delta") if block else "", self._assembly)
         if block is not None and block.call is not None:
             note_piece(block.call, delta, frame)
         if block is not None and block.kind == "opaque":

@@ -9,7 +9,7 @@ from dragoman import _json
 from dragoman._json import Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.delta_batch import LastFrame
-from dragoman.codec.errors.error_body import holds_error, read_problem
+from dragoman.codec.errors.error_body import holds_error, is_problem, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.parts import torn_frames
@@ -234,6 +234,7 @@ class Decoder:
         elif kind == "message_delta":
             self._message_delta(event, frame)
         elif kind == "message_stop":
+            self._counts.take(event.usage)
             self._end()
         elif kind == "message":
             self._message(frame)
@@ -262,12 +263,12 @@ class Decoder:
                 self._assembly.deviate("envelope", key)
                 tell_unread(self._assembly, {name: fields[name] for name in fields.keys() - {key}}, "event")
                 return self._read([(bytes(fields[key]), b"")])
-        if not kind and any(key in fields for key in ("detail", "msg", "errors", "code", "error_msg")):
-            self._fail(frame)
-        else:
-            self._assembly.deviate("unknown-event", kind or "(no type)")
-            tell_unread_event(self._assembly, _json.decode_lenient(frame), kind or "(no type)")
-            note_frame(self._assembly, frame)
+        value = _json.decode_lenient(frame)
+        if not kind and isinstance(value, dict) and is_problem(value):
+            return self._fail(frame)
+        self._assembly.deviate("unknown-event", kind or "(no type)")
+        tell_unread_event(self._assembly, value, kind or "(no type)")
+        note_frame(self._assembly, frame)
 
     # ------------------------------------------------------------ the message
 

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
-from dragoman.codec.errors.error_body import holds_error, read_problem
+from dragoman.codec.errors.error_body import holds_error, is_problem, read_problem
 from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.json_fields import Fields, make_native
 from dragoman.codec.parts import torn_frames
@@ -307,9 +307,7 @@ class Decoder:
             if isinstance(inner, dict) and not inner.keys().isdisjoint(ANSWERED):
                 self._assembly.deviate("envelope", key)
                 return self._read_frame(_json.encode(inner))
-        if any("error" in key.lower() and holds_error(value[key]) for key in value) or (
-            isinstance(value.get("detail", value.get("message")), str)
-        ):
+        if is_problem(value):
             self._read_error(value)
         elif value:
             tell_unknown(self._assembly, value, "unknown-event", "chunk", ", ".join(value))

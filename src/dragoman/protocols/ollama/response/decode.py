@@ -12,7 +12,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.containers import straighten
-from dragoman.codec.errors.error_body import holds_error, read_problem
+from dragoman.codec.errors.error_body import holds_error, is_problem, read_problem
 from dragoman.codec.framing.body import BodyReader, TooLarge
 from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.json_fields import read
@@ -29,6 +29,7 @@ from dragoman.protocols.ollama.response.unmodelled import Kept, tell_unread_of
 from dragoman.protocols.ollama.wire import (
     ENVELOPES,
     FOREIGN_REASONS,
+    HEADS,
     NAME,
     NOT_MODELLED,
     NOTHING,
@@ -188,6 +189,8 @@ class Decoder:
             torn_frames.unreadable(self._assembly, "line", value.problem, frame, is_stream=is_stream)
 
     def _read_loosely(self, value: dict[str, Json], frame: bytes) -> None:
+        if isinstance(value.get("message"), str) and value.keys().isdisjoint(HEADS):  # words of another service
+            return self._read_bare(frame, value)
         value = straighten(value, PLACES, self._assembly.deviate)
         torn_frames.check_places(self._assembly, value, OBJECTS)
         self._read_line(read_line_leniently(value, self._assembly.deviate), frame, value=value)
@@ -215,8 +218,7 @@ class Decoder:
             assembly.deviate("sibling-key", "response")
             answer = Answer(content=text_of(line.response), thinking=line.thinking)
         if answer is None and line.done is None and line.done_reason is None:
-            self._read_bare(line, frame, value)
-            return
+            return self._read_bare(frame, value)
         if not self._begun:
             self._begin(line, frame, value, is_known=is_known)
         if answer is None or not answer.tool_calls:
@@ -343,7 +345,7 @@ class Decoder:
 
     # ------------------------------------------------------------ lines without an answer
 
-    def _read_bare(self, line: Line, frame: bytes, value: dict[str, Json] | None) -> None:
+    def _read_bare(self, frame: bytes, value: dict[str, Json] | None) -> None:
         """Read an error, an envelope, or nothing of this protocol."""
         fields = _json.decode_lenient(frame) if value is None else value
         if not isinstance(fields, dict):
@@ -352,12 +354,7 @@ class Decoder:
             inner = fields.get(name)
             if isinstance(inner, dict) and self._read_envelope(inner, frame, name):
                 return
-        if "error" in fields and self._read_error(fields["error"]):
-            return
-        # quirk: ollama-error-under-odd-key
-        if any("error" in key.lower() and key != "error" and holds_error(fields[key]) for key in fields) or (
-            isinstance(fields.get("detail", fields.get("message")), str)
-        ):
+        if is_problem(fields):  # quirk: ollama-error-under-odd-key
             self._read_error(fields)
         elif fields:
             self._assembly.deviate("unknown-event", "line", ", ".join(fields))

@@ -10,7 +10,7 @@ from weakref import ref
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
-from dragoman.codec.errors.error_body import holds_error, read_problem
+from dragoman.codec.errors.error_body import holds_error, is_problem, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
@@ -236,7 +236,7 @@ class Decoder:
             return self._fail(value)
         if not isinstance(value, dict):
             return
-        if name == b"error" or lenient.is_problem(value):
+        if name == b"error" or is_problem(value):
             return self._fail(value)
         if "usage" not in value and "choices" not in value:
             self._assembly.deviate("missing-field", "choices")
@@ -361,7 +361,8 @@ class Decoder:
         thinking = rare.thinking_in(delta)
         self._delta(Delta(reasoning_content=thinking))
         rare.sealed_thinking(delta)
-        if content and google_fields(delta.extra_content).get("thought") is True:
+        is_tagged = (self._first_text or content or "").lstrip().startswith("<thought>")  # a stage takes these tags
+        if content and not is_tagged and google_fields(delta.extra_content).get("thought") is True:
             self._assembly.thinking(content)
         else:
             self._delta(Delta(content=content))

@@ -32,7 +32,6 @@ _MOST_CHOICES: Final = 128
 #: At a large chunk, before all its choices are read.
 few_choices: Final = look_for_few(_MOST_CHOICES, "choices")
 _DEEPEST_ENVELOPE: Final = 3
-_PROBLEM_FIELDS: Final = ("message", "msg", "detail", "errors")
 _MESSAGE: Final = Place(
     marks=frozenset({"role", "content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
 )
@@ -94,25 +93,6 @@ def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
         deviate("envelope", key, "")
         value = value[key]
     return value
-
-
-def is_problem(value: dict[str, Json]) -> bool:
-    """Return whether an object without choices and without `error` is an error in another form."""
-    state = value.get("base_resp")  # MiniMax
-    return (
-        any(isinstance(value.get(key), str | list) and holds_error(value[key]) for key in _PROBLEM_FIELDS)
-        or any("error" in key.lower() and isinstance(text, str) and text for key, text in value.items())
-        or "error" in (value.get("object"), value.get("type"), value.get("status"))
-        or value.get("success") is False
-        or any(_holds_problem(inner) for inner in value.values())
-        or (isinstance(state, dict) and bool(state.get("status_code")))
-    )
-
-
-def _holds_problem(value: Json) -> bool:
-    """Return whether an object contains an `error`, as Volcengine's `ResponseMetadata` does."""
-    # quirk: error-one-level-down
-    return isinstance(value, dict) and any(key.lower() == "error" and holds_error(told) for key, told in value.items())
 
 
 def _holds_response(value: Json) -> bool:

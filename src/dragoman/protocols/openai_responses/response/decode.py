@@ -14,7 +14,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds
 from dragoman.codec.containers import oddity_of
-from dragoman.codec.errors.error_body import holds_error, read_problem
+from dragoman.codec.errors.error_body import holds_error, is_problem, read_problem
 from dragoman.codec.framing.body import BodyReader, Frame, TooLarge
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
@@ -207,8 +207,8 @@ class Decoder:
     def _event(self, kind: str, value: dict[str, Json], *, data: bytes, path: tuple[str | int, ...]) -> None:
         if self._assembly.phase != "open":
             return self._after_end(value)
-        if kind.endswith("error") or ("error" in value and not is_response(value)):
-            if kind.endswith("error") or holds_error(value["error"]):
+        if (is_error := kind.lower().endswith("error")) or ("error" in value and not is_response(value)):
+            if is_error or holds_error(value["error"]):
                 return self._fail(value)
             self._assembly.deviate("empty-error", "error")
         if kind in ("", "message", "response"):
@@ -255,7 +255,7 @@ class Decoder:
             if isinstance(inner, dict) and (is_response(inner) or isinstance(inner.get("type"), str)):
                 self._assembly.deviate("envelope", key)
                 return self._event(str(inner.get("type") or ""), inner, data=data, path=(*path, key))
-        if any(key in value for key in ("message", "detail", "msg", "error_message")):
+        if is_problem(value):
             self._fail(value)
         else:
             tell_unknown(self._assembly, value, "unknown-event", "body", ", ".join(list(value)[:5]))

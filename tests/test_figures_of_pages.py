@@ -69,7 +69,10 @@ FIGURES = {
         f"After {word(IN_A_ROW)} failures in a row, a target is skipped for {word(OPEN_SECONDS)} seconds",
     ],
     "how-to/run-the-gateway.md": [f"`drain_seconds` ({whole(ServerConfig().drain_seconds)} by default)"],
-    "tutorial/set-a-budget.md": [f"{whole(attempt_bounds._ADDED)} tokens that the\nprovider may add"],
+    "tutorial/set-a-budget.md": [
+        f"{whole(attempt_bounds._ADDED)} tokens that the\nprovider may add",
+        f"{whole(attempt_bounds._MEDIUM)} tokens for each of its names",
+    ],
     "how-to/share-a-ledger.md": [
         f"for {whole(LedgerConfig().replica_max_age_seconds / HOUR)} hours (`ledger.replica_max_age_seconds`)",
         f"No request waits longer than {word(postgresql.PATIENCE)}\nseconds for the database",

@@ -33,12 +33,13 @@ def test_a_cost_is_the_exact_one_rounded_once(
 
 
 @given(prices, prices, prices, prices, counts | st.none(), counts | st.none())
-def test_the_most_is_that_of_a_cache_written_whole_or_not_at_all(
+def test_the_most_is_that_of_a_cache_read_whole_or_written_whole_or_not_at_all(
     plain: Decimal, output: Decimal, read: Decimal, write: Decimal, sent: int | None, made: int | None
 ) -> None:
     rates = make_rates(plain, output, read, write)
     assert rates is not None
-    found = [rates.cost(Usage(sent, made, cache_write=written)) for written in (None, sent)]
+    used = Usage(sent, made), Usage(sent, made, cache_read=sent), Usage(sent, made, cache_write=sent)
+    found = [rates.cost(usage) for usage in used]
     assert rates.most(Usage(sent, made)) == (None if None in found else max(cost for cost in found if cost is not None))
 
 

@@ -85,10 +85,12 @@ class Rates(msgspec.Struct, frozen=True):
         return nano if 0 <= nano < MOST_NANO else None
 
     def most(self, usage: Usage) -> int | None:
-        """Return the most that a usage may cost in nano-dollars, whether its input is written to a cache or not."""
+        """Return the most that a usage may cost in nano-dollars, however much of its input a cache reads or writes."""
         if usage.input is None or usage.output is None:
             return None
         price = self.input if self.input > self.cache_write else self.cache_write
+        if self.cache_read > price:
+            price = self.cache_read
         nano = usage.input * price + usage.output * self.output
         if self.scale != 1:
             nano = _half_up(nano, self.scale)

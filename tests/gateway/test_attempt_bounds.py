@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman import _json
 from dragoman.gateway import attempt_bounds
-from dragoman.gateway.attempt_bounds import bound_of
+from dragoman.gateway.attempt_bounds import bound_of, has_text
 from dragoman.protocols import PROTOCOLS
 from profiles import examples
 
@@ -117,6 +117,31 @@ def test_each_prompt_of_a_list_has_an_answer() -> None:
             assert bound_of(body, limits, max_output=LONGEST).output == 100 * times * copies, body
 
 
+def test_a_picture_takes_what_the_dearest_model_takes_of_one() -> None:
+    """One of gpt-4o-mini has 2,833 + 8 × 5,667 tokens, in a request of a hundred bytes."""
+    for part in (
+        '{"type":"image_url","image_url":{"url":"https://a"}}',
+        '{"type":"input_image","image_url":"https://a"}',
+    ):
+        request = '{"max_tokens":5,"messages":[{"role":"user","content":[%s]}]}'
+        one, three = (
+            bound_of((request % part).encode(), (), max_output=9).input for part in (part, ",".join([part] * 3))
+        )
+        assert (three or 0) - (one or 0) >= 2 * (2_833 + 8 * 5_667)
+
+
+def test_a_models_name_does_not_make_its_answers_vectors() -> None:
+    for url, is_text in (
+        ("https://a/v1beta/models/embedder-2:generateContent", True),
+        ("https://a/openai/deployments/my-embeddings/chat/completions?api-version=1", True),
+        ("https://a/v1/chat/completions?from=/embeddings", True),
+        ("https://a/v1beta/models/m:batchEmbedContents", False),
+        ("https://a/v1/embeddings?api-version=1", False),
+        ("http://embedded/api/embed", False),
+    ):
+        assert has_text(url) is is_text, url
+
+
 def test_a_hidden_name_bounds_nothing() -> None:
     """A letter of a key may be written as an escape: it may name an earlier answer, or how many there shall be."""
     limits = PROTOCOLS["openai-chat"].output_limits
@@ -131,7 +156,8 @@ def test_a_hidden_name_bounds_nothing() -> None:
 def test_a_part_with_a_hidden_type_reads_all_that_the_model_can() -> None:
     """A letter of a type may be written as an escape too: pages behind an address have no byte in the request."""
     limits = PROTOCOLS["anthropic-messages"].output_limits
-    for kind in ("document", "\\u0064ocument", "doc\\u0075ment", "im\\u0061ge", "input\\u005ffile"):
+    plain = ("document", "document_url", "file_url", "video_url", "audio_url", "input_video")
+    for kind in (*plain, "\\u0064ocument", "doc\\u0075ment", "im\\u0061ge", "input\\u005ffile"):
         body = b'{"max_tokens":5,"messages":[{"type" : "%b","source":{"type":"url","url":"a"}}]}' % kind.encode()
         bound = bound_of(body, limits, max_output=LONGEST, context=1_000_000)
         assert (bound.input or 0) - len(body) >= 1_000_000, kind
@@ -142,7 +168,8 @@ def test_a_part_with_a_hidden_type_reads_all_that_the_model_can() -> None:
 PIECES = (
     '"', "image", "image_url", "images", "input_", "input_audio", "inline_data", "inlineData", "file", "file_id", "_id",
     "document", "video_url", "video", "conversation", "cached_content", "cachedContent", "previous_response_id",
-    "prompt", "type", ":", " ", "{", "id", "version", "n", "text",
+    "prompt", "type", ":", " ", "{", "id", "version", "n", "text", "document_url",
+    "audio_url",
 )  # fmt: skip
 
 

@@ -121,6 +121,24 @@ def test_a_request_counts_once_however_often_it_is_tried(tmp_path: Path) -> None
         assert ask(running)[0] == 429
 
 
+def test_a_request_counts_in_the_period_in_which_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its second try is in the next hour, of which it takes nothing. Each try looks for its quotas once."""
+    looks: list[float] = []
+
+    class Clock:
+        @staticmethod
+        def time() -> float:
+            looks.append(time.time() + 3_600 * bool(looks))
+            return looks[-1]
+
+    monkeypatch.setattr(admission, "time", Clock)
+    with recording(tmp_path, "[http]\nretries = 1\n" + quota(scope="all", requests=1, per="hour")) as (running, _, _):
+        answers = [whole(b"{}", 503, "application/json", "retry-after: 0"), stream_of(CHAT, reply("text"))]
+        running.answer(*answers, stream_of(CHAT, reply("text")))
+        assert [ask(running)[0] for _ in range(2)] == [200, 200]
+        assert len(looks) == 3
+
+
 def test_what_is_wrong_or_unknown_takes_nothing_of_a_quota(tmp_path: Path) -> None:
     """T22: a quota is taken after the request was read and its target found."""
     with recording(tmp_path, quota(scope="all", requests=1, per="hour")) as (running, _, _):

@@ -13,7 +13,7 @@ import msgspec
 from dragoman.config import Quota
 from dragoman.config.quotas import render_amount
 from dragoman.events import Failure
-from dragoman.gateway.attempt_bounds import bound_of, expected_of
+from dragoman.gateway.attempt_bounds import bound_of, expected_of, has_text
 from dragoman.gateway.telemetry.pricing import Pricing
 from dragoman.http.response import NotAsked
 from dragoman.ledger.limits.accounts import (
@@ -34,8 +34,6 @@ from dragoman.types import Usage
 
 #: Seconds after which one of several at a time may have ended.
 _SOON: Final = 1.0
-#: What the last part of an address has where texts are turned into vectors.
-_EMBEDS: Final = "embed"
 #: Of an attempt that no quota charges.
 _NO_COSTS: Final = (0, 0, 0, 0, 1)
 
@@ -107,7 +105,7 @@ class RequestLimits:
 
     Attributes:
         apart: the reservation of the current attempt.
-        amounts: the same by account, behind what counts once for the request; empty between attempts.
+        amounts: the same by account, behind what counts once for the request; None between attempts.
     """
 
     __slots__ = ("_admission", "_begun", "_row", "_scopes", "amounts", "apart")
@@ -118,7 +116,7 @@ class RequestLimits:
         self._scopes = scopes
         self._begun: tuple[Need, ...] = ()  # what counts once for the client's request
         self._row: Row | None = None  # of the current attempt
-        self.amounts: tuple[int, ...] = ()
+        self.amounts: tuple[int, ...] | None = None
         self.apart = NOTHING_APART
 
     def admit(self, target: Target, route: str, outgoing: Outgoing) -> None:
@@ -129,8 +127,8 @@ class RequestLimits:
         self.apart, costs = self._costs(charges, target, outgoing) if costly else (NOTHING_APART, _NO_COSTS)
         budgets, row, amounts = admission.budgets, charges.row, charges.pick(costs)
         if self._begun:
-            begun = {need.charge.account for need in self._begun}
-            once = tuple([need for need in charges.once if need.charge.account not in begun])
+            begun = {_counting(need) for need in self._begun}
+            once = tuple([need for need in charges.once if _counting(need) not in begun])
             refusal = budgets.admit([*once, *row.needs(amounts)[len(charges.once) :]])
         else:
             once = charges.once
@@ -138,8 +136,7 @@ class RequestLimits:
         if refusal is not None:
             raise NotAsked(told(refusal))
         self._begun += once
-        if costly:
-            self._row, self.amounts = row, amounts
+        self._row, self.amounts = row, amounts
         while budgets.reached:
             charge = budgets.reached.pop()
             admission.alert(charge, budgets.total(charge))
@@ -147,10 +144,7 @@ class RequestLimits:
     def _costs(self, charges: Charges, target: Target, outgoing: Outgoing) -> tuple[Apart, tuple[int, ...]]:
         """Return the reservation, and what `Charges.pick` picks from."""
         body, known = outgoing.body, target.limits
-        answers = (
-            _EMBEDS not in (url := outgoing.url.lower()) or _EMBEDS not in url.partition("?")[0].rpartition("/")[2]
-        )
-        limits = target.protocol.output_limits
+        answers, limits = has_text(outgoing.url), target.protocol.output_limits
         bound = bound_of(
             body, limits, max_output=known.max_output, context=known.context, answers=answers, fields=outgoing.fields
         )
@@ -208,18 +202,24 @@ class RequestLimits:
 
     def settle(self, nano: int | None, tokens: int) -> None:
         """Settle the current attempt, if there is one."""
-        amounts, self.amounts = self.amounts, ()
+        amounts, self.amounts = self.amounts, None
         if amounts and self._row is not None:
             self._admission.budgets.settle_row(self._row, amounts, nano or 0, tokens)
 
     def close(self) -> None:
         """End the client's request."""
-        if self.amounts:
+        if self.amounts is not None:
             self.settle(0, 0)
         begun, self._begun = self._begun, ()
         for need in begun:
             if not need.is_used:  # one of several at a time
                 self._admission.budgets.settle(need, 0)
+
+
+def _counting(need: Need) -> tuple[str, ...]:
+    """Return what counts a client's request, whatever the period: a later attempt takes nothing of the next one."""
+    quota = need.charge.quota
+    return quota.scope, need.charge.value, quota.unit, quota.per
 
 
 def told(refusal: Refusal) -> Failure:

@@ -19,22 +19,23 @@ from dragoman.types import Usage
 #: Tokens that a provider may add of its own: what tells the model of tools, and marks between messages.
 _ADDED: Final = 4_096
 #: Tokens of a picture or another medium, whose bytes say little of them; and how requests of the five protocols begin
-#: one.
-_MEDIUM: Final = 8_192
+#: one. No model is known that takes more for one than gpt-4o-mini, 48,169, of which its requests have two such names.
+_MEDIUM: Final = 24_576
 _MEDIA: Final = rare_pattern(rb'"i(?:mages?(?:_url)?|n(?:put_(?:image|audio)|line_?[dD]ata))"')
 #: How requests name an input that stands elsewhere, or whose bytes say nothing of its tokens (pages, films): what was
 #: said before, a stored prompt, a file. All of it has room in what the model reads at once. In a text the quotes are
 #: escaped, and in the schema of a tool such a name has no text. A request has fifty quotes and more: one look at the
 #: first letter passes over most of them, and no letter is looked at by two of the ways that follow.
 _ELSEWHERE: Final = rare_pattern(
-    rb'"(?=[cfpt])(?:type"\s*:\s*"(?=[dfiv])(?:document|input_file|file|video|video_url)"|'
+    rb'"(?=[cfpt])(?:type"\s*:\s*"(?=[adfiv])(?:audio_url|input_(?:file|video)|(?:document|file|video)(?:_url)?)"|'
     rb'c(?:onversation"\s*:\s*(?:"|\{\s*"(?:id|version|variables)")|ached_?[cC]ontent"\s*:\s*")|'
     rb'file_?(?:id|[uU]ri|url|[dD]ata)"\s*:\s*"|'
     rb'pr(?:evious_response_id"\s*:\s*"|ompt"\s*:\s*\{\s*"(?:id|version|variables)"))'
 )
 #: How each of both begins: most requests have none of them, so one look takes the place of two.
 _SPECIAL: Final = re.compile(
-    rb'"(?:file|i(?:mage|n(?:put_|line))|c(?:onversation"|ached)|document"|video|pr(?:evious_response_id"|ompt"))'
+    rb'"(?:file|i(?:mage|n(?:put_|line))|c(?:onversation"|ached)|document(?:_url)?"|video|audio_url"|'
+    rb'pr(?:evious_response_id"|ompt"))'
 )
 #: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
 _WIDEST: Final = 2_097_152
@@ -47,6 +48,8 @@ _BACKSLASH: Final = ord("\\")
 _HIDDEN: Final = rare_pattern(rb'(?<!\\)"[^"\\]{0,64}\\u00[2-7][^"]{0,64}"\s*:|"type"\s*:\s*"[^"\\]{0,64}\\u00[2-7]')
 #: The longest answer where neither the request nor the catalogue says one: no model is known that says more.
 _LONGEST: Final = 131_072
+#: How paths end at which texts are turned into vectors.
+_EMBEDDINGS: Final = ("/embeddings", "/embed", ":embedcontent", ":batchembedcontents")
 #: Bytes of a token of usual text, and tokens of a usual answer.
 _PER_TOKEN: Final = 4
 _USUAL: Final = 1_024
@@ -106,6 +109,11 @@ def bound_of(
 def expected_of(body: bytes, bound: Usage) -> Usage:
     """Return what a request will likely use."""
     return Usage(input=min(-(-len(body) // _PER_TOKEN), bound.input or 0), output=min(_USUAL, bound.output or 0))
+
+
+def has_text(url: str) -> bool:
+    """Return whether the answer from an address is a text. Vectors are none; a model's name may begin with the word."""
+    return "embed" not in (lower := url.lower()) or not lower.partition("?")[0].endswith(_EMBEDDINGS)
 
 
 def _longest(max_output: int | None) -> int:

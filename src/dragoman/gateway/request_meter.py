@@ -97,7 +97,7 @@ class RequestMeter(msgspec.Struct, eq=False):
 
     def admit(self, outgoing: Outgoing) -> None:
         limits, target = self._limits, self._target
-        if limits is None or target is None or self._attempt is not None or limits.amounts:
+        if limits is None or target is None or self._attempt is not None or limits.amounts is not None:
             return
         try:
             limits.admit(target, self._record.route, outgoing)
@@ -118,7 +118,7 @@ class RequestMeter(msgspec.Struct, eq=False):
         assert target is not None
         apart = NOTHING_APART
         if limits is not None:
-            if not limits.amounts:
+            if limits.amounts is None:
                 self.admit(outgoing)
             apart = limits.apart
         key = record.virtual_key

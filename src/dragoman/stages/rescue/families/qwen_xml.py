@@ -17,6 +17,8 @@ from dragoman.stages.rescue.xml_values import member, value_until
 _NAME: Final = rare_pattern(r"[^<>\n]+")
 #: What begins an argument; the second one as others write it.
 _PARAMETERS: Final = ("<parameter=", "<parameter name=")
+#: What stands behind the tag of a name.
+_BODIES: Final = (*_PARAMETERS, "</function>", "{")
 _MARKS: Final = rare_pattern(r"\\\"|[<'`“”‘’«»]")
 #: In a value whose closing tag is missing: what may be meant for it.
 _END: Final = rare_pattern(r"</|parameter>")
@@ -60,8 +62,10 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
     while mark in _PARAMETERS:
         written = yield from cursor.word(_NAME)
         closed = yield from _head_end(cursor)
+        if not closed and schema.has_member(written) and not (yield from cursor.sees(">")):
+            closed = (yield from cursor.peek()).strip("<")  # at the end of its line, its own may be missing
         key, more = first_told(written, schema.has_member)
-        is_next = bool(closed) and schema.has_member(key) and not tools.offered(key) and key not in keys
+        is_next = closed == ">" and schema.has_member(key) and not tools.offered(key) and key not in keys
         if stop == _UNCLOSED and not is_next and (closed or cursor.rest()):
             return (yield from refused_to_the_end(cursor, f"{stop}{written}{closed}"))
         if not closed:
@@ -87,8 +91,8 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
 def _head(cursor: Cursor, tools: Tools) -> Generator[Action, None, tuple[str, bool]]:
     """Return the tool, and whether its tag has nothing else."""
     written = yield from cursor.word(_NAME)
-    if not (yield from cursor.sees("</function>")) and not (yield from _head_end(cursor)):
-        raise NotACall  # the tag's own end may be missing before the call's
+    if not (yield from cursor.sees(*_BODIES)) and not (yield from _head_end(cursor)):
+        raise NotACall  # the tag's own end may be missing before the next tag
     told, more = first_told(written, tools.offered)
     name = yield from begun(tools, told)
     return name, is_call_read(more, tools.schema(name))

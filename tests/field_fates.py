@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
+from json.encoder import encode_basestring_ascii
 from typing import Final, NamedTuple
 
 import msgspec
@@ -163,7 +164,7 @@ def leaves_of(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
         for inner in value:
             yield from leaves_of(inner, f"{path}[]")
     else:
-        yield path, json.dumps(value)
+        yield path, encode_basestring_ascii(value) if isinstance(value, str) else json.dumps(value)
 
 
 def places_of(case: Case, body: Json) -> list[str]:

@@ -146,7 +146,7 @@ def play_responses(protocol: str, seed: int, count: int) -> None:
 
 @each_protocol
 def test_mutated_responses_end_once(protocol: str):
-    play_responses(protocol, seed=0, count=200)
+    play_responses(protocol, seed=0, count=100)
 
 
 @pytest.mark.soak

@@ -17,6 +17,7 @@ from dragoman.response_stages import Policy, stages_for
 from dragoman.types import Text, Thinking, Tool, ToolCall, Usage
 from for_each import for_each
 from grammar import check
+from profiles import one
 from translating import Pipe
 
 LOSSES = tomllib.loads((Path(__file__).parent / "losses.toml").read_text())
@@ -101,7 +102,7 @@ def test_a_whole_response_is_read_back(target: str, shape: str):
 def test_every_protocol_through_every_other(source: str, target: str, shape: str):
     original = reply(shape)
     wire = encoder(source).encode(unfold(original))
-    for size in (1, 17, len(wire)):
+    for size in (*one((1, 17), f"{source} {target} {shape}"), len(wire)):
         pipe = Pipe(Reader(decoder(source), stages_for((), Policy(sequential=True), new_id=counter())), encoder(target))
         out = b"".join(pipe.feed(wire[start : start + size]) for start in range(0, len(wire), size)) + pipe.close()
         assert not pipe.aborted, size

@@ -1,6 +1,6 @@
 """A file that tells how calls are written, written with a call: its calls are never run, and the file is never cut.
 
-Each form stands in a sixth of the others, and one of ten of these texts is read character by character as well; in
+Each form stands in a twelfth of the others, and one of ten of these texts is read character by character as well; in
 `make soak` each stands in all, and all are.
 """
 
@@ -18,7 +18,7 @@ MESSAGES = [form for form in FORMS if form.where == "message"]
 OUTER = [form for form in FORMS if form.where == "anywhere"]
 IDS = [f"{form.family}/{form.name}" for form in OUTER]
 #: One of so many forms stands in another, others in the next one.
-SHARE = 1 if IS_SOAK else 6
+SHARE = 1 if IS_SOAK else 12
 #: What nobody asked for.
 INNER = ("search", {"query": "everything"})
 

@@ -227,7 +227,7 @@ def test_every_family_has_a_form():
 @settings(max_examples=2)
 @given(draw=st.randoms(use_true_random=False))
 def test_calls_with_any_values(form: Form, draw: random.Random):
-    play_form(form, draw, cuts=3)
+    play_form(form, draw, cuts=2)
 
 
 @for_each("form", [form for form in FORMS if form.closes == "tag"], ids=lambda form: form.name)

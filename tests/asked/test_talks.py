@@ -17,7 +17,7 @@ from asked.writing import EVERYWHERE, chat, messages
 from dragoman.types import ProtocolName
 from profiles import IS_SOAK
 
-TALKS: Final = 3_000 if IS_SOAK else 40
+TALKS: Final = 3_000 if IS_SOAK else 20
 _SEED: Final = 14
 #: Local models' templates: one system message first, then turns that alternate.
 _LOCAL: Final = "vllm/qwen3.6"

@@ -223,7 +223,7 @@ MIXED = [
 @for_each("dialect", [PLAIN, OPENED, NAMED], ids=["plain", "opened", "named"])
 def test_any_mixture_is_read_the_same_however_it_is_cut(dialect: Dialect):
     chance = random.Random(11)
-    for _ in range(150):
+    for _ in range(60):
         message = "".join(chance.choices(MIXED, k=chance.randint(1, 10)))
         whole = read(say(message), dialect)
         assert read(say(message, cuts=list(range(1, len(message)))), dialect) == whole, message

@@ -427,7 +427,7 @@ def test_a_cut_stream_delivers_no_part_of_a_call(name: str) -> None:
     wire = stream(*dialect.chunks)
     end = wire.index(b'"finish_reason": "tool_calls"')
     possible = [values for _, _, values in dialect.calls]
-    for cut in range(0, end, 3):
+    for cut in range(0, end, 7):
         reply = fold(decode([wire[:cut]]))
         assert reply.error is not None
         assert reply.stop_reason == "error"
@@ -609,7 +609,7 @@ def test_fragments_of_any_labels_end_in_a_reply():
     """No order of ids and names at one index stops the reader, and no cut of the body makes other calls."""
     draw = random.Random(7)
     ids, names, texts = ["a", "b", "c", ...], ["ping", ...], ["", "{", '{"city": "x', '"}', "{}", "1"]
-    for number in range(1500):
+    for number in range(600):
         body = stream(
             *([piece(0, draw.choice(ids), draw.choice(names), draw.choice(texts))] for _ in range(draw.randint(5, 8)))
         )

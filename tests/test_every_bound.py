@@ -26,7 +26,7 @@ _OWN: Final = {"agent", "cli", "embedded", "recording", "testing", "validate"}
 _BEFORE: Final = re.compile(r"(?:at most|more than|larger than|longer than|deeper than) $")
 _NUMBER: Final = re.compile(r"(?:at most|more than|larger than|longer than|deeper than) ([0-9][0-9,]{2,})")
 #: In a file without these there is none, in however many texts they are written.
-_WORDS: Final = re.compile(r"at\W+most\W|(?:more|larger|longer|deeper)\W+than\W")
+_WORDS: Final = re.compile(r"(?:at|more|larger|longer|deeper)(?:\W|f\W)+(?:most|than)\W")
 _FORM: Final = "no setting makes it larger: the step that reads it takes time, or a level of the stack, for each"
 _VENDOR: Final = "the vendors' own bound, or far above what their servers send"
 _FETCHED: Final = "images by address are fetched for the client: what a body's own images may be, and no more of them"

@@ -70,14 +70,19 @@ def closing_of(opener: str) -> str:
 
 def first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
     """Return the longest literal that begins a text, or "", and whether more text cannot change it."""
-    found, size = max(filter(text.startswith, literals), key=len) if text.startswith(literals) else "", len(text)
-    for literal in literals:
-        if len(literal) > size and literal.startswith(text):
-            return found, False
-    return found, True
+    found = max(filter(text.startswith, literals), key=len) if text.startswith(literals) else ""
+    return found, len(text) > _MOST_CUT or text not in _beginnings(literals)
+
+
+@functools.lru_cache(maxsize=128)
+def _beginnings(literals: tuple[str, ...]) -> frozenset[str]:
+    """Return all proper beginnings of literals."""
+    return frozenset(literal[:size] for literal in literals for size in range(len(literal)))
 
 
 _MOST_HEAD: Final = 256
+#: Characters of a text that may become a literal.
+_MOST_CUT: Final = 256
 
 
 @functools.lru_cache(maxsize=256)

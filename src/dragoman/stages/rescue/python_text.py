@@ -28,9 +28,9 @@ _NEXT_ARGUMENT: Final = rare_pattern(r"[,(]\s{0,8}\w{1,64}\s{0,8}=\s{0,8}\Z")
 #: The end of a call and the next one, in what would be its text.
 _NEXT_CALL: Final = rare_pattern(r"\)\s{0,8}[,;\n]\s{0,8}[A-Za-z_][\w.-]{0,63}\(\s{0,8}(?:\)|\w{1,64}\s{0,8}=)")
 #: Behind a call: what may follow it in a list, and what goes on with the expression that it, or its list, is part of.
-_ITEM_ENDS: Final = rare_pattern(r"[,;\]`]|<[|/]|\Z")
+_ITEM_ENDS: Final = rare_pattern(r"[,;\]`]|<[|｜/]|\Z")
 _GOES_ON: Final = rare_pattern(
-    r"[(+*%=&^@>/|-]|\[(?!unused|\|)|\.\w|!=|<(?![|/A-Za-z])|(?:if|or|and|for|in|is|not|else|async)(?:\W|\Z)"
+    r"[(+*%=&^@>/|-]|\[(?!unused|\|)|\.\w|!=|<(?![|｜/A-Za-z])|(?:if|or|and|for|in|is|not|else|async)(?:\W|\Z)"
 )
 _LONGEST_WORD: Final = 7
 #: Characters behind a call in which that is told.

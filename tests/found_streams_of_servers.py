@@ -63,6 +63,7 @@ HALVES = (LS_TEXT[:6], LS_TEXT[6:])
 HALF_GOOD: dict[str, Any] = {"calls": (LS,), "stop": "tool_use", "error": True}
 BOTH_NOW: dict[str, Any] = {"calls": (NOW, NOW), "stop": "tool_use"}
 THOUGHT = {"google": {"thought": True}}
+NAMED = ((0, "bash", LS_TEXT), (1, "read", READ_TEXT), (0, "bash", "{}"), (1, "read", "{}"))
 LS5_TEXT = '{"command": "ls src", "timeout": 5}'
 
 
@@ -211,6 +212,21 @@ CHAT = (
         text="Done.",
     ),
     chat("a tag of thinking in a sentence", *texts("It is ", "<thought> here."), text="It is <thought> here."),
+    chat(
+        "the name with each piece, and an empty object behind",
+        *(piece(0, id, "bash", args=text) for id, text in zip(("c1", None, None), (*HALVES, "{}"), strict=True)),
+        **CALLED,
+    ),
+    chat(
+        "id and name with each piece, and an empty object behind",
+        *(piece(0, "c1", "bash", args=text) for text in (*HALVES, "{}")),
+        **CALLED,
+    ),
+    chat(
+        "the name with each piece of two calls, and empty objects behind",
+        *(piece(at, None, name, args=text) for at, name, text in NAMED),
+        **BOTH,
+    ),
     chat("arguments of another tool behind", one(LS_TEXT + READ_TEXT), **HALF_GOOD),
 )
 OPEN = opened(0, type="tool_use", id="t1", name="bash", input={})
@@ -315,7 +331,46 @@ THREE: dict[str, Any] = {"calls": tuple(("read", {"path": name}) for name in NAM
 THOUGHT = {"id": "rs_1", "type": "reasoning", "summary": []}
 SUMMARY = [{"type": "summary_text", "text": "Files first."}]
 NOW_ITEMS = [call("{}", "now", f"f{at}", f"c{at}") for at in (0, 1, 2, 3)]
+BOTH_ITEMS = ((LS_TEXT, "bash", "c1"), (READ_TEXT, "read", "c2"))
 RESPONSES = (
+    responses(
+        "no label of the arguments, whose ends come behind all, with a name",
+        *(
+            frame
+            for args, name, id in BOTH_ITEMS
+            for frame in (
+                r("output_item.added", item=call("", name, "", id)),
+                r("function_call_arguments.delta", delta=args),
+            )
+        ),
+        *(
+            frame
+            for args, name, id in BOTH_ITEMS
+            for frame in (
+                r("function_call_arguments.done", arguments=args, name=name),
+                r("output_item.done", item=call(args, name, "", id)),
+            )
+        ),
+        output=tuple(call(args, name, "", id) for args, name, id in BOTH_ITEMS),
+        ids=("c1", "c2"),
+        **BOTH,
+    ),
+    responses(
+        "equal calls of other ids at one index, their ends alone",
+        *(done(call(id=f"f{at}", call_id=f"c{at}")) for at in range(2)),
+        ids=("c0", "c1"),
+        calls=(LS, LS),
+        stop="tool_use",
+    ),
+    responses(
+        "one item id for calls at several indices, without their starts",
+        args_delta("{}", 0, "f"),
+        args_delta(LS_TEXT, 1, "f"),
+        done(call("{}", "now", "f", "c0"), 0),
+        done(call(LS_TEXT, "bash", "f", "c1"), 1),
+        calls=(NOW, LS),
+        stop="tool_use",
+    ),
     responses(
         "other ids of the call at the end",
         added(call("")),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 
 from cases import counter
 from dragoman.events import Reply, fold
@@ -25,6 +26,9 @@ from translating import Pipe
 WRITTEN = Policy(sequential=True)
 TRANSLATED = (*COMBINED, *LATER, *SERVERS)
 STREAMS = (*CHAT, *ELSEWHERE, *GATEWAYS, *TRANSLATED)
+TYPE_OF_DELTA = re.compile(rb'"delta": {"type": "(?:text|thinking|input_json|signature|citations)_delta", ')
+#: Only its type says that it is no text.
+KEY_OF_A_TEXT = "messages: arguments under the key of a text"
 
 
 def reader_of(protocol: str, policy: Policy) -> Reader:
@@ -82,6 +86,24 @@ def test_each_is_read_as_it_is_meant_when_each_event_comes_alone(stream: Stream)
     reader = reader_of(stream.protocol, Policy())
     events = [event for told in stream.body.split(b"\n\n") if told for event in reader.feed(told + b"\n\n")]
     assert differences(stream, fold(check([*events, *reader.close()]))) == []
+
+
+def _untyped(stream: Stream) -> Stream:
+    """The same, its deltas of blocks without their type."""
+    return stream._replace(body=TYPE_OF_DELTA.sub(rb'"delta": {', stream.body))
+
+
+UNTYPED = [
+    told
+    for one in STREAMS
+    if one.protocol == "anthropic-messages" and (told := _untyped(one)) != one and one.name != KEY_OF_A_TEXT
+]
+
+
+@for_each("stream", UNTYPED, ids=lambda stream: stream.name)
+def test_a_delta_of_a_block_says_without_its_type_what_it_says_with_it(stream: Stream):
+    """A call above all: one that waits, that several deltas may be for, or whose start told its arguments."""
+    assert differences(stream._replace(told=()), read(stream, len(stream.body))) == []
 
 
 @for_each("number, stream", list(enumerate(TRANSLATED)), ids=lambda value: getattr(value, "name", ""))

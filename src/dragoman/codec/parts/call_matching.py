@@ -206,7 +206,7 @@ class CallSlots(msgspec.Struct, eq=False):
         if known is call:
             # a whole call again under one id: the assembly tells a repetition from another call
             if name and (call.text.is_over() or (name != call.name and call.text.is_whole())):
-                return None if not self._extends(call, name) else call
+                return call if self._extends(call, name) or self._is_rest(call, name, arguments) else None
             return call if call.is_open() or not (name or arguments.strip()) else None
         if not id:
             return call if self._continues(call, name, arguments) else None
@@ -267,7 +267,7 @@ class CallSlots(msgspec.Struct, eq=False):
 
     def _continues(self, call: OpenCall, name: str, arguments: str) -> bool:
         """Return whether a fragment without a new id continues this call."""
-        if not name:
+        if not name or self._is_rest(call, name, arguments):
             return True
         if not call.is_open():
             return False
@@ -278,6 +278,11 @@ class CallSlots(msgspec.Struct, eq=False):
                 return not (arguments.strip() or self._assembly.calls.takes_nothing(name))
             return not (call.text.is_whole() and arguments.strip() == "{}")
         return call.text.is_started() and name not in self._assembly.calls.offered_names
+
+    def _is_rest(self, call: OpenCall, name: str, arguments: str) -> bool:
+        """Return whether a fragment says no more behind whole arguments than a call of its tool cannot be: `{}`."""
+        is_blank = name == call.name and arguments.strip() == "{}"
+        return is_blank and call.text.is_over() and not self._assembly.calls.takes_nothing(name)
 
     def _share(self, call: OpenCall, index: int | None, id: str, name: str, arguments: str) -> None:
         """Record that the call continues under another id: it may be two calls, so nothing more of it may leave."""

@@ -147,7 +147,7 @@ class Decoder:
                 is_alone = not (event.error or event.content_block or event.message)
                 if is_alone and (delta := event.delta) is not None and event.type == "content_block_delta":
                     block = self._grown = by_index.get(event.index)
-                    if block is not None and block.takes == delta.type:
+                    if block is not None and block.takes == delta.type != "":
                         if block.call is not None:
                             if (
                                 (text := delta.partial_json)

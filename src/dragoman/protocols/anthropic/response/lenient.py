@@ -210,7 +210,7 @@ def delta_kind(delta: Delta, takes: str, assembly: Assembly) -> str:
     kinds = [kind for kind, text in told.items() if text]
     if not delta.type:
         assembly.deviate("missing-type", "content_block_delta.delta")
-        return kinds[0] if kinds else "text_delta"
+        return kinds[0] if kinds and not delta.text else "text_delta"
     if len(kinds) == 1 and not told.get(delta.type, " "):
         assembly.deviate("wrong-type", "content_block_delta.delta", delta.type)
         # quirk: thinking-under-the-key-of-text
@@ -257,7 +257,8 @@ def look_around(kind: str, frame: bytes, assembly: Assembly) -> None:
         tell_unread(assembly, unread_beside(frame), kind)
         told = delta_fields(frame) if kind.endswith("_delta") else {}
         if told and bytes(told.get("type", UNSET)) != b'"input_json_delta"':  # which its call knows
-            known = _OF_DELTA if read_text(told.get("type")) else _OF_DELTA | {"partial_json"}
+            is_piece = not (read_text(told.get("type")) or read_text(told.get("text")))
+            known = _OF_DELTA | {"partial_json"} if is_piece else _OF_DELTA
             tell_unread(assembly, {key: told[key] for key in told.keys() - known}, f"{kind}.delta")
 
 

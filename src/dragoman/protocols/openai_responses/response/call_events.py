@@ -17,7 +17,7 @@ from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_unread_piece
 from dragoman.protocols.openai_responses.response.item import ARGUMENTS
 from dragoman.protocols.openai_responses.response.items import Items
-from dragoman.protocols.openai_responses.wire import EventPlace, ItemKind, Place, argument_text
+from dragoman.protocols.openai_responses.wire import EventPlace, ItemKind, Place, argument_text, text_of
 
 #: The keys that tell arguments in an event about them.
 _ARGUMENTS_OF_STEP: Final[dict[str, tuple[str, ...]]] = {"delta": ("delta",), "done": ("arguments", "input")}
@@ -97,7 +97,7 @@ def take_arguments(
     name = step if step == "delta" else "arguments" if "arguments" in value else "input"
     text = argument_text(value, name, place, assembly.deviate)
     labels = (event.output_index, event.item_id, event.call_id)
-    item = items.find_told(*labels, text) if step == "done" else None
+    item = items.find_told(*labels, text, text_of(value.get("name"))) if step == "done" else None
     item = item or items.find_call(*labels, kind)
     if item is None or item.call is None:
         return

@@ -7,6 +7,7 @@ count as lost until a final event repeats them whole.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -35,7 +36,7 @@ class Places:
         is_shared: several items came with one index, so that an id counts more.
     """
 
-    __slots__ = ("_by_call", "_by_id", "_by_index", "_calls", "_last", "_repeated_ids", "is_shared")
+    __slots__ = ("_by_call", "_by_id", "_by_index", "_calls", "_last", "_repeated_ids", "_untold", "is_shared")
 
     def __init__(self) -> None:
         self._by_call: dict[str, Item] = {}
@@ -43,6 +44,7 @@ class Places:
         self._repeated_ids: set[str] = set()  # that several items have, so that they name none
         self._by_index: dict[int, Item] = {}
         self._calls: list[Item] = []  # those that are calls, but such as were seen to have ended
+        self._untold: deque[Item] = deque(maxlen=MOST_WAITING)  # the last ones that are calls
         self._last: Item | None = None
         self.is_shared = False
 
@@ -57,6 +59,7 @@ class Places:
             self._by_index[item.index] = item
         if item.call is not None:
             self._calls.append(item)
+            self._untold.append(item)
 
     def announced(self, index: int, id: str, fields: dict[str, Json]) -> Item | None:
         """Return the item that a start may tell once more: that of its index, or a call that waits for arguments."""
@@ -117,6 +120,8 @@ class Places:
         found = list(dict.fromkeys(found))
         if found:
             is_strange = bool(call_id) and named is None and any(item.call_id for item in found)
+            if index >= 0 and at_index is None and named is None:  # another index: behind a whole call it is another's
+                is_strange = any(item.index >= 0 and item.call and item.call.text.is_whole() for item in found)
             found = [item for item in found if item.call is not None]
             if len(found) == 1 and not is_strange:
                 found[0].is_named = found[0].is_named or found[0].id == id
@@ -137,12 +142,17 @@ class Places:
         one = waiting[0] if len(waiting) == 1 else None
         return one if one is not None and one.call is not None and one.call.text.is_empty() else None
 
-    def find_told(self, text: str, doubt: Doubt) -> Item | None:
-        """Return the call whose deltas amount to these whole arguments."""
+    def find_told(self, text: str, name: str) -> Item | None:
+        """Return the call, of this name if it has one, whose deltas amount to these whole arguments, told by no event.
+
+        Another call's start may have ended it. Of very many calls the last ones are looked at.
+        """
         wanted = text.strip()
-        for item in self.open_calls(doubt):
+        for item in self._untold:
             call = item.call
-            if call is not None and not item.is_final and call.text.is_closed() and call.text.raw().strip() == wanted:
+            if call is None or item.is_final or call.state == "failed" or not call.text.is_whole():
+                continue
+            if name in ("", call.name) and wanted in (call.text.raw().strip(), call.arguments):
                 return item
         return None
 
@@ -172,8 +182,8 @@ class Places:
         item = self.find(index, _text(fields, "id"))
         if item is None or not call_id or not item.call_id:
             return item
-        # another call id at the same place: it rotates as the item's id does, or this is another call
-        if item.call is not None and item.call.name == offered_name(fields, {}, (item.call.name,)):
+        # another call id at the same place: it rotates as the item's id does, or this is another call, as behind an end
+        if item.call is not None and not item.done and item.call.name == offered_name(fields, {}, (item.call.name,)):
             return item
         item.is_doubtful = not item.done
         return None

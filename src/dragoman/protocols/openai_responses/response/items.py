@@ -78,11 +78,11 @@ class Items(msgspec.Struct, eq=False):
             return None
         return found.items[0] if found.items else self.open_unannounced(index, id, kind, call_id=call_id)
 
-    def find_told(self, index: int, id: str, call_id: str, text: str) -> Item | None:
+    def find_told(self, index: int, id: str, call_id: str, text: str, name: str) -> Item | None:
         """Return the call whose deltas amount to these whole arguments, if no label names one: ids may rotate."""
         if index >= 0 or call_id or self.places.by_id(id) is not None:
             return None
-        return self.places.find_told(text, self.doubt)
+        return self.places.find_told(text, name)
 
     def doubt(self, items: list[Item]) -> None:
         """Record that arguments came that each of these calls may own."""

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman import _json
 from dragoman.types import Tool
 from for_each import for_each
-from profiles import some
+from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Form
 from test_damaged_marks import TOOLS
 from test_written_calls import delivered, exact, play_with
@@ -42,7 +42,8 @@ def ran(schema: dict[str, Any], form: Form, arguments: dict[str, Any]) -> list[s
 @for_each("bullet", ["- ", "* ", "1. ", "2) ", "  - "])
 @for_each("form", LIVE, ids=IDS)
 def test_an_item_that_explains_a_tool_is_no_call(form: Form, bullet: str) -> None:
-    for value in ("the zone, e.g. Rome", "zone", "IANA name (optional)", "string", "<zone>"):
+    values = ("the zone, e.g. Rome", "zone", "IANA name (optional)", "string", "<zone>")
+    for value in values if IS_SOAK else values[len(form.name + bullet) % 2 :: 2]:
         written = [
             form.write([(name, {key: value.replace("zone", key)})]).text().strip("; \n")
             for name, key in (("get_time", "zone"), ("find_files", "pattern"))

@@ -108,6 +108,20 @@ def test_what_is_said_once_bounds() -> None:
     assert bound_of(body, limits, max_output=LONGEST).output == 100
 
 
+def test_a_limit_that_is_told_twice_bounds_nothing() -> None:
+    """Servers take the first or the last of two. What was written from fields may still have two in a table."""
+    for protocol, parts in sorted(PROTOCOLS.items()):
+        for *around, name in parts.output_limits:
+            twice = f'{{"{name}":250,"{name}":1}}'
+            for table in reversed(around):
+                twice = f'{{"{table}":{twice}}}'
+            bounds = [bound_of(twice.encode(), parts.output_limits, max_output=LONGEST)]
+            if around:
+                body, fields = written_again(twice)
+                bounds.append(bound_of(body, parts.output_limits, max_output=LONGEST, fields=fields))
+            assert [bound.output for bound in bounds] == [LONGEST] * len(bounds), (protocol, twice)
+
+
 def test_each_prompt_of_a_list_has_an_answer() -> None:
     """A list of numbers is one prompt, in tokens."""
     limits = PROTOCOLS["openai-chat"].output_limits

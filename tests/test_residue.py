@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from dragoman.stages.rescue.cursor import Family
 from dragoman.stages.rescue.families import FAMILIES
+from dragoman.stages.rescue.stop_tokens import OWN_TURNS
 from for_each import for_each
 from profiles import IS_SOAK, some
 from rescue_forms import FORMS, Form
@@ -97,6 +98,15 @@ def judge(form: Form, dice: Random) -> None:
 @given(dice=st.randoms(use_true_random=False))
 def test_only_residue_is_dropped(form: Form, dice: Random):
     judge(form, dice)
+
+
+@for_each("turn", OWN_TURNS, ids=str)
+def test_a_turn_of_its_own_hides_no_call_behind_it(turn: str):
+    """It is no other speaker's, in whose turn calls are made up."""
+    form = next(form for form in FORMS if form.family == "hermes")
+    first, second = ("get_time", {"zone": "a"}), ("run_command", {"command": "ls"})
+    reply = play(f"{form.write([first]).text()}\n{turn}\nThen:\n{form.write([second]).text()}", "stop", 7)
+    assert (exact(delivered(reply)), reply.text.strip()) == (exact([first, second]), "Then:")
 
 
 @for_each("form", [form for form in FORMS if form.where == "anywhere"], ids=lambda form: f"{form.family}: {form.name}")

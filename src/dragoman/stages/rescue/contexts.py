@@ -65,6 +65,7 @@ _ASKING: Final = (
     *(speaker + word for speaker in (*_SPEAKERS, "<|header_start|>", "<|begin|>") for word in _ASKERS),
 )  # fmt: skip
 _OTHERS: Final = (*_ASKING, "<|observation|>", "<|tool|>")
+_OWN: Final = tuple(speaker + word for speaker in _SPEAKERS for word in _ASSISTANTS)
 _TURN_ENDS: Final = (
     "<|im_end|>", "<|end|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<turn|>", "<seed:eos>", "<|end_of_text|>",
     "<|endoftext|>", "<|END_OF_TURN_TOKEN|>", "<|assistant|>", "<|im_assistant|>", "<|CHATBOT_TOKEN|>",
@@ -151,11 +152,7 @@ MARK: Final = rare_pattern(
 )
 _TOKENS: Final = (*_OPENING, *_CLOSING, "<!--", "-->", _SECTION)
 #: What one of them may begin with: all but elements.
-_PARTIAL: Final = frozenset(
-    token[:size]
-    for token in (*_TOKENS, *(speaker + word for speaker in _SPEAKERS for word in _ASSISTANTS))
-    for size in range(1, len(token))
-)
+_PARTIAL: Final = frozenset(token[:size] for token in (*_TOKENS, *_OWN) for size in range(1, len(token)))
 _TAG_BEGUN: Final = rare_pattern(r"</?(?:[A-Za-z][\w.:-]{0,63})?\s?$")
 _OPEN_TAG: Final = rare_pattern(r"<([A-Za-z][\w.:-]{0,63})(?:\s[^<>`]*+)?$")
 #: Characters at the end of a text in which a mark may have begun.
@@ -195,7 +192,7 @@ def opened_by(text: str) -> str:
         return _PAIRED[text]
     if text in _ASKING:
         return ASKED
-    if text in _OTHERS or (text.startswith(_SPEAKERS) and not text.endswith(_ASSISTANTS)):
+    if text in _OTHERS or (text.startswith(_SPEAKERS) and not text.startswith(_OWN)):
         return TURN
     return _tag(text)
 

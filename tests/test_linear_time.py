@@ -193,7 +193,7 @@ TEXTS = int(os.environ.get("DRAGOMAN_FUZZ_TEXTS", "5000"))
 #: cost, and any text that is read at all lies over it.
 MOST_TIMES, LEAST = 20, 1e-7
 #: Of these one is at fault that grows by more than this power of its length (the clock's own spread is in it), or that
-#: takes so long a byte that what the loop reads at once (12 KiB) is more than 50 ms.
+#: takes so long a byte that twice what the loop reads at once (6 KiB) is 50 ms.
 MOST_POWER, MOST_SHARE = 1.3, 4e-6
 #: Texts of a size, from which on they have a median of their own.
 ENOUGH = 50

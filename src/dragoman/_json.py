@@ -446,5 +446,5 @@ def _json_type(value: Json) -> str:
 
 def _say(problem: Exception) -> str:
     """Return one clipped line. msgspec names paths and kinds, never values, and Python a setting for long numbers."""
-    told = str(problem).splitlines()[0][:160] if str(problem) else type(problem).__name__
+    told = str(problem)[:160].partition("\n")[0] or type(problem).__name__
     return "a number has too many digits" if told.startswith("Exceeds the limit") else told

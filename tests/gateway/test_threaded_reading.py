@@ -177,7 +177,7 @@ _EVENT = (
     ],
 )
 def test_only_usual_events_are_read_in_large_parts(first: bytes, event: bytes, is_usual: bool) -> None:
-    """8 KiB of anything take some milliseconds, and so do 48 KiB of long events that hold little that may be a call."""
+    """6 KiB of anything take some milliseconds, and so do 48 KiB of long events that hold little that may be a call."""
     fed: list[int] = []
     apart = ThreadedReader(lambda data: fed.append(len(data)) or [], most=1_000_000)  # type: ignore[func-returns-value]
     data = first + event * (45_000 // len(event))

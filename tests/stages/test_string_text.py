@@ -7,6 +7,7 @@ import random
 import pytest
 
 from dragoman.stages.argument_repair.string_text import _RUNS, StringText, Unreadable
+from growth import steps_of
 
 _UNITS = ["\\", "\\\\", "\\u", "\\u00", "\\u0041", "\\ud83d", "\\ude00", "\\uD83D\\uDE00", "\\n", "\\'", '\\"', "\\q",
           "\\x", "\\”", "\n", "\x01", "\ud83d", "\ude00", "é", "a", "4", "'", "”", "“", "u", "d"]  # fmt: skip
@@ -45,3 +46,15 @@ def test_a_quote_that_closes_is_found_behind_anything(closers: str) -> None:
     for _ in range(1_000):
         text = "".join(chance.choices(_UNITS, k=chance.randrange(1, 6))) + closers[0] + " and more"
         assert read(text, closers, len(text)) == read(text, closers, 1), repr(text)
+
+
+def test_halves_of_pairs_and_other_marks_are_mended_at_once() -> None:
+    for mark in ("\\ud83d", "\\udc00", "\\q", "\\u", "\\'"):
+
+        def run(mark: str = mark) -> None:
+            string = StringText(lambda note: None)
+            string.begin('"')
+            string.read(mark[:-1], 0)
+            string.read(mark[-1:] + mark * 500, 0)
+
+        assert steps_of(run) < 1_500, mark

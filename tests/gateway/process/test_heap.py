@@ -57,6 +57,24 @@ def test_no_thread_has_a_heap_of_its_own(tmp_path: Path) -> None:
     ]
 
 
+_GROWING = """
+import sys
+from dragoman.gateway.process.heap import share_one_heap
+share_one_heap()
+_ = bytes(20 << 20)
+_ = b""
+body = bytes(19 << 20)
+with open("/proc/self/maps") as maps:
+    begin, _, end = next(line for line in maps if line.endswith("[heap]\\n")).split()[0].partition("-")
+sys.exit(int(begin, 16) <= id(body) < int(end, 16))
+"""
+
+
+@linux
+def test_a_large_body_lies_outside_of_the_heap_whatever_was_freed_before() -> None:
+    assert subprocess.run([sys.executable, "-c", _GROWING], check=False).returncode == 0
+
+
 def gives_large_pages() -> bool:
     """Whether this system gives one that is asked for, and may be asked."""
     try:

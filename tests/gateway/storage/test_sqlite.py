@@ -171,8 +171,8 @@ def test_a_store_goes_on_with_what_is_left(tmp_path: Path, caplog: pytest.LogCap
     responses.close()
 
 
-def test_damage_inside_a_text_costs_its_row(tmp_path: Path) -> None:
-    """SQLite notices none of it, and a client would have had another conversation than its own."""
+def test_damage_inside_a_text_costs_its_row(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """SQLite notices none of it, and a client would have had another conversation than its own. Each is told once."""
     file = tmp_path / "responses.sqlite"
     fill(file, 12, 3_000)
     data = bytearray(file.read_bytes())
@@ -194,6 +194,7 @@ def test_damage_inside_a_text_costs_its_row(tmp_path: Path) -> None:
     for number in (3, 4, 5, 7):
         asyncio.run(look(number))
     responses.close()
+    assert caplog.text.count("a stored response is damaged") == 3
 
 
 def test_rows_of_an_earlier_form_are_read_and_who_knows_that_form_alone_reads_none_of_this(

@@ -13,7 +13,7 @@ from dragoman.events import Event
 from dragoman.http.response import Response
 
 #: Bytes that are read without a look at the clock: some tens of milliseconds, of whatever they are.
-AT_ONCE: Final = 6 * 1024
+AT_ONCE: Final = 4 * 1024
 #: So many are read in two parts: a short rest would be no batch.
 LONGEST: Final = AT_ONCE + 2048
 #: The same of an event stream that holds little of what takes long to read.

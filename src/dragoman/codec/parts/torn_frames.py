@@ -78,6 +78,8 @@ def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is
     if _COMMENT.match(frame):  # quirk: comment-as-data
         return assembly.deviate("unreadable-frame", where, "a comment of the event stream")
     told = lose_open_calls(assembly, where, problem)
+    if b'"' not in frame:  # no key, no name: tiny frames may come by the thousand
+        return
     is_twice = problem == TOLD_TWICE
     names, offered = _names_in(frame, assembly.calls.offered_names), assembly.calls.offered_names
     is_call = _shows_call(frame)

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-_ARENA_MAX: Final = -8  # M_ARENA_MAX of malloc.h
+#: M_ARENA_MAX, M_MMAP_THRESHOLD and M_TRIM_THRESHOLD of malloc.h, and what they become.
+_SETTINGS: Final = ((-8, 1), (-3, 4 * 1024 * 1024), (-1, 8 * 1024 * 1024))
 _COLLAPSE: Final = 25  # MADV_COLLAPSE of linux/mman.h; kernels before 6.1 refuse it
 #: Bytes of a large page, and of a usual one. Where these are larger, a large one has fewer than `_IN_USE`.
 _LARGE: Final = 2 * 1024 * 1024
@@ -26,14 +27,17 @@ _ALLOCATED: Final = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) rw-p 0+ 00:00 0 *(?:\[
 def share_one_heap() -> None:
     """Give threads created from now on no malloc arena of their own: other threads could not use its free memory.
 
-    Threads almost always hold the GIL when they allocate, so they do not contend more than before. Other C libraries
-    have no arenas, and a Python that cannot call its own library keeps them.
+    Threads almost always hold the GIL when they allocate, so they do not contend more than before. What is larger than
+    4 MiB lies outside of the heap: a body that grows there is moved without a copy, which would stop all for 20 ms. By
+    itself malloc puts even 32 MiB into the heap, once it has freed as much. Other C libraries have no arenas, and a
+    Python that cannot call its own library keeps them.
     """
     if sys.platform == "linux":
         with contextlib.suppress(ImportError, OSError, AttributeError):
             import ctypes
 
-            ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
+            for name, value in _SETTINGS:
+                ctypes.CDLL(None).mallopt(name, value)
 
 
 def settle(*, is_alone: bool) -> None:

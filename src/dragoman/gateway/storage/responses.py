@@ -11,6 +11,7 @@ import sqlite3
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias, final
 
@@ -284,9 +285,15 @@ def _sound(rows: sqlite3.Cursor) -> tuple[str | None, bytes, bytes] | None:
         return None
     items = unsealed(*row)
     if items is None:
-        _LOG.warning("a stored response is damaged, and so it is not found")
+        _tell_damaged(hash(row))
         return None
     return row[0], items, row[2]
+
+
+@lru_cache(maxsize=1024)
+def _tell_damaged(row: int) -> None:
+    """Log that a row is damaged, once, however often it is asked for. `row`: its hash."""
+    _LOG.warning("a stored response is damaged, and so it is not found")
 
 
 def _rounds(connection: sqlite3.Connection, owner: str, id: str, *, now: int) -> list[Round]:

@@ -178,8 +178,7 @@ _decode_open: Final = _json.typed_decoder(_OpenLine)
 
 def decode_known(data: bytes) -> Line | Malformed:
     """Decode a line without the fields that no Struct has."""
-    fields, inner = decode_fields(data), _decode_open(data)
-    if isinstance(fields, Malformed) or isinstance(inner, Malformed):
+    if isinstance(fields := decode_fields(data), Malformed) or isinstance(inner := _decode_open(data), Malformed):
         return Malformed("it is no line")
     known: dict[str, Json] = {key: value for key, value in fields.items() if key in Line.__struct_fields__}
     if inner.message is not None:

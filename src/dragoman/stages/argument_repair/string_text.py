@@ -29,6 +29,7 @@ _CONTROL: Final = rare_pattern("[\x00-\x1f]")
 _HEX: Final = "[0-9a-fA-F]"
 _LOW: Final = rf"\\u[dD][c-fC-F]{_HEX}{{2}}"
 _HIGH: Final = rf"\\u[dD][89abAB]{_HEX}{{2}}"
+_HALF_ESCAPE: Final = rare_pattern(f"{_LOW}|{_HIGH}")
 
 
 def _escapes(closers: str, end: str) -> tuple[str, str, str, str]:
@@ -57,8 +58,8 @@ def _run_pattern(closers: str) -> re.Pattern[str]:
 
 
 def _mending_pattern(closers: str) -> re.Pattern[str]:
-    """Return a pattern of what such a text changes, with a group for each kind, a bare quote the last."""
-    mending = "|".join(f"({kind})" for kind in (*_escapes(closers, r"|\Z"), '"'))
+    """Return a pattern that splits such a text at its escapes and bare quotes, which are its only group."""
+    mending = "|".join((*_escapes(closers, r"|\Z"), '"')).join("()")
     return rare_pattern(mending)
 
 
@@ -123,13 +124,19 @@ class StringText:
         return position
 
     def _read(self, text: str, position: int) -> int:
-        end = len(text)
+        begin, end = position, len(text)
         while position < end:
             if self.escape:
                 position = self._read_escape(text, position)
-                continue
+                if position - begin < 6 or len(self.escape) != 6:
+                    continue
+                position -= 6  # half a pair that stands here in whole: many are read at once
             found = self._run.match(text, position, stretch := min(end, position + STRETCH))
             assert found is not None
+            if self.escape and found.end() == position:
+                position += 6
+                continue
+            self.escape = ""
             if found.end() > position:
                 run = found.group()
                 if PLAIN.fullmatch(run) is None:
@@ -148,7 +155,6 @@ class StringText:
 
     def _mended(self, run: str) -> str:
         """Return a run of text as JSON writes it, with all changes made at once."""
-        parts = _MENDINGS[self._closers]
         if "\\" not in run:  # then its quotes are no part of an escape
             if _CONTROL.search(run) is not None:
                 self._note("control character in a string")
@@ -156,22 +162,36 @@ class StringText:
             return run if run.isprintable() else _without_raw(run)
         control = _CONTROL.search(run)
         if control is None:
-            return _without_raw(parts.sub(self._mended_one, run))
-        before, behind = run[: control.end()], run[control.end() :]
-        before = parts.sub(self._mended_one, before)
+            return _without_raw(self._with_marks(run))
+        before, behind = self._with_marks(run[: control.end()]), run[control.end() :]
         self._note("control character in a string")
-        return _without_raw(before + parts.sub(self._mended_one, behind))
+        return _without_raw(before + self._with_marks(behind))
 
-    def _mended_one(self, found: re.Match[str]) -> str:
-        kind = found.lastindex
-        self.is_literal = self.is_literal or kind == 4
-        self._has_letters = self._has_letters or kind == 2 or (kind in (1, 3) and self._is_letter(found[0][1]))
-        if kind == 1:
-            return found[0]
-        if kind == 5 or (kind == 3 and self._closers != '"'):
-            return '\\"' if found[0][-1] == '"' else found[0][-1]
-        self._note("half of a surrogate pair" if kind == 2 else "bad escape")
-        return "\ufffd" if kind == 2 else "\\\\" if kind == 4 else "'"
+    def _with_marks(self, run: str) -> str:
+        """Return a run with each escape and quote as JSON writes it; each kind is looked at once."""
+        pieces = _MENDINGS[self._closers].split(run)
+        marks = pieces[1::2]
+        mended = {mark: self._mended_mark(mark) for mark in dict.fromkeys(marks)}
+        pieces[1::2] = [mended[mark] for mark in marks]
+        return "".join(pieces)
+
+    def _mended_mark(self, mark: str) -> str:
+        if mark == '"':
+            return '\\"'
+        if mark == "\\":
+            self.is_literal = True
+            self._note("bad escape")
+            return "\\\\"
+        letter = mark[1]
+        self._has_letters = self._has_letters or self._is_letter(letter)
+        if _HALF_ESCAPE.fullmatch(mark):
+            self._note("half of a surrogate pair")
+            return "\ufffd"
+        if letter in _ESCAPABLE:
+            return mark
+        if self._closers == '"':
+            self._note("bad escape")
+        return letter
 
     # ------------------------------------------------------------ escapes
 

@@ -87,8 +87,7 @@ def split(frame: bytes, bounds: AnswerBounds) -> Split | None:
     Raises:
         TooLarge: a candidate has more parts than the answer may have.
     """
-    top = _decode_fields(frame)
-    if isinstance(top, Malformed) or "candidates" not in top:
+    if b'"candidates"' not in frame or isinstance(top := _decode_fields(frame), Malformed) or "candidates" not in top:
         return None
     candidates = _decode_objects(top["candidates"])
     if isinstance(candidates, Malformed):

@@ -214,7 +214,8 @@ class Decoder:
 
     def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
         """Read a chunk without choices: usage, an error, a wrapped response, something else."""
-        if chunk.choices is None and self._unwrap(_json.decode_lenient(data), chunk, name):
+        value: Json | Malformed | None = None
+        if chunk.choices is None and self._unwrap(value := _json.decode_lenient(data), chunk, name):
             return
         if data.find(b"_call") >= 0:
             self._calls.find_hidden(chunk, data)
@@ -231,7 +232,7 @@ class Decoder:
             return
         self._usage(chunk)
         self._kept.late(data)
-        value = _json.decode_lenient(data)
+        value = _json.decode_lenient(data) if value is None else value
         if lenient.error_in(chunk.error, self._assembly) is not None:
             return self._fail(value)
         if not isinstance(value, dict):

@@ -87,8 +87,10 @@ def error_in(value: Json, assembly: Assembly) -> Json:
 def unwrap(value: dict[str, Json], deviate: Deviate) -> dict[str, Json]:
     """Return the response inside of `{"data": {"choices": …}}` and similar objects."""
     for _ in range(_DEEPEST_ENVELOPE):
+        if "choices" in value or value.keys().isdisjoint(ENVELOPES):
+            break
         key = next((key for key in ENVELOPES if _holds_response(value.get(key))), None)
-        if key is None or "choices" in value:
+        if key is None:
             break
         deviate("envelope", key, "")
         value = value[key]

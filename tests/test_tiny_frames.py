@@ -9,7 +9,7 @@ from places import reader_of
 
 #: How a body begins, and a frame that comes again and again → lines of code that one may take.
 FRAMES = {("[", "#,"): 100, ("[", "1,"): 120, ('{"a":1}\n', "x\n"): 115, ("", "data: {\n\n"): 160}
-FEW, MANY = 20, 60
+FEW, MANY = 40, 120
 
 
 @for_each("name", PROTOCOLS)

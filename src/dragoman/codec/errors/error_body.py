@@ -124,7 +124,7 @@ def holds_error(value: Json, depth: int = 0) -> bool:
 
 def is_problem(value: Mapping[str, Json]) -> bool:
     """Return whether an object with nothing of an answer is an error, in the form of any service."""
-    return (
+    return bool(value) and (
         any(isinstance(value.get(key), str | list) and holds_error(value[key]) for key in _PROBLEMS)
         or any(key.lower() in ("err", "exception") and holds_error(told) for key, told in value.items())
         or any("error" in key.lower() and holds_error(told) for key, told in value.items())

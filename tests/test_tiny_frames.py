@@ -8,7 +8,7 @@ from growth import steps_of
 from places import reader_of
 
 #: How a body begins, and a frame that comes again and again → lines of code that one may take.
-FRAMES = {("[", "#,"): 115, ("[", "1,"): 125, ('{"a":1}\n', "x\n"): 125, ("", "data: {\n\n"): 175}
+FRAMES = {("[", "#,"): 140, ("[", "1,"): 120, ('{"a":1}\n', "x\n"): 115, ("", "data: {\n\n"): 165}
 FEW, MANY = 40, 120
 
 

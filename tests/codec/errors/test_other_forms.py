@@ -59,6 +59,26 @@ HEALTHY: Final[tuple[dict[str, Any], ...]] = (
     {"err": None, "exception": ""},
     {"error": {}, "error_message": None},
 )
+#: The same in an event of its own, in words too.
+SOUND: Final[tuple[dict[str, Any], ...]] = (
+    {"code": 0, "msg": "success"},
+    {"code": 200, "message": "OK", "data": None},
+    {"code": "0", "message": "success", "request_id": "x"},
+    {"success": True, "message": "done", "errors": []},
+    {"status": "OK", "message": "connected"},
+    {"status": "success", "detail": "begun"},
+    {"error_code": 0, "error_msg": "success"},
+    {"status_code": 0, "msg": "success"},
+    {"header": {"code": 0, "message": "Success", "sid": "x"}},
+    {"base_resp": {"status_code": 0, "status_msg": "success"}},
+)
+#: A code of success beside an error all the same.
+UNSOUND: Final[tuple[dict[str, Any], ...]] = (
+    {"code": 200, "error": {"message": "died"}},
+    {"status": "ok", "err": "died"},
+    {"code": 0, "message": "died", "errors": ["died"]},
+    {"success": True, "object": "error", "message": "died"},
+)
 
 
 def streams(frame: dict[str, Any]) -> list[Stream]:
@@ -75,7 +95,7 @@ def streams(frame: dict[str, Any]) -> list[Stream]:
     ]
 
 
-@for_each("frame", ERRORS, ids=json.dumps)
+@for_each("frame", (*ERRORS, *UNSOUND), ids=json.dumps)
 def test_an_error_in_a_form_of_its_own_is_an_error_wherever_it_comes(frame: dict[str, Any]):
     for stream in streams(frame):
         reply = read(stream, len(stream.body))
@@ -93,3 +113,10 @@ def test_a_frame_that_says_that_nothing_failed_ends_nothing(beside: dict[str, An
     body = said.body.replace(b'{"', json.dumps(beside)[:-1].encode() + b', "', 1) if stream != 2 else said.body
     reply = read(said._replace(body=body), len(body))
     assert (reply.error, reply.text, reply.stop_reason) == (None, "I look.", "stop"), said.protocol
+
+
+@for_each("frame", SOUND, ids=json.dumps)
+def test_an_event_that_says_that_nothing_failed_ends_nothing(frame: dict[str, Any]):
+    for stream in streams(frame):
+        reply = read(stream, len(stream.body))
+        assert (reply.error, reply.text, reply.stop_reason) == (None, "I look.", "stop"), stream.protocol

@@ -36,7 +36,9 @@ _INNER: Final = (
     "header",
 )  # fmt: skip
 _PROBLEMS: Final = ("message", "msg", "detail")
-_GOOD: Final = ("None", "", "0", "200")  # codes of what did not fail
+_FAILED: Final = ("error", "errors", "err", "exception")
+_CODES: Final = ("code", "error_code", "errno", "status_code", "statusCode", "status", "success")
+_GOOD: Final = ("0", "200", "ok", "success", "true")  # codes of what did not fail
 
 #: Codes and types that tell more than the status does.
 _KIND_OF_WORD: Final[dict[str, FailureKind]] = {
@@ -124,10 +126,15 @@ def holds_error(value: Json, depth: int = 0) -> bool:
 
 def is_problem(value: Mapping[str, Json]) -> bool:
     """Return whether an object with nothing of an answer is an error, in the form of any service."""
-    return bool(value) and (
-        any(isinstance(value.get(key), str | list) and holds_error(value[key]) for key in _PROBLEMS)
-        or any(key.lower() in ("err", "exception") and holds_error(told) for key, told in value.items())
-        or any("error" in key.lower() and holds_error(told) for key, told in value.items())
+    if not value:
+        return False
+    is_good = any(str(value[key]).lower() in _GOOD for key in _CODES if key in value)  # its words tell of no error
+    return (
+        any(isinstance(value.get(key), str | list) and holds_error(value[key]) for key in _PROBLEMS if not is_good)
+        or any(
+            (key.lower() in _FAILED or ("error" in key.lower() and not is_good)) and holds_error(told)
+            for key, told in value.items()
+        )
         or "error" in (value.get("object"), value.get("type"), value.get("status"))
         or value.get("success") is False
         or any(_holds_problem(key, inner) for key, inner in value.items())
@@ -139,7 +146,7 @@ def _holds_problem(key: str, value: Json) -> bool:
     # quirk: error-one-level-down
     if not isinstance(value, dict):
         return False
-    is_failed = key in ("base_resp", "header") and str(value.get("status_code", value.get("code"))) not in _GOOD
+    is_failed = key in ("base_resp", "header") and str(value.get("status_code", value.get("code")) or 0) not in _GOOD
     return is_failed or any(inner.lower() == "error" and holds_error(told) for inner, told in value.items())
 
 

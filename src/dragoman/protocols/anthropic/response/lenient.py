@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.codec.containers import Place, straighten
+from dragoman.codec.errors.error_body import is_problem
 from dragoman.codec.nan import tells_nan
 from dragoman.codec.parts import torn_frames
 from dragoman.codec.parts.assembly import Assembly
@@ -354,7 +355,10 @@ def event_kind(event: StreamEvent, frame: bytes, name: bytes, assembly: Assembly
     elif event.delta is not None:
         told = "message_delta" if event.delta.stop_reason or event.index < 0 else "content_block_delta"
     elif event.message:
-        told = "error" if is_string(event.message) else "message_start"
+        told = "message_start"
+        if is_string(event.message):
+            value = _json.decode_lenient(frame)
+            told = "error" if isinstance(value, dict) and is_problem(value) else ""
     elif is_message(decode_fields(frame)):
         told = "message"
     if told and told != "error":

@@ -18,6 +18,13 @@ from profiles import examples
 LONGEST = 4_000
 COPIES = ("n", "best_of", "candidateCount", "candidate_count")
 TABLES = ("options", "generationConfig", "generation_config")
+#: Names as servers in Go and those with protocol buffers take them.
+FOLDED = {name.casefold(): name for name in ("max_tokens", "max_completion_tokens", "num_predict", "n", "options")}
+CAMEL = {
+    "generation_config": "generationConfig",
+    "max_output_tokens": "maxOutputTokens",
+    "candidate_count": "candidateCount",
+}
 NAMES = (
     "max_tokens",
     "max_completion_tokens",
@@ -26,6 +33,10 @@ NAMES = (
     "num_predict",
     "prompt",
     *COPIES,
+    "MAX_TOKENS",
+    "Num_Predict",
+    "max_to\u212aens",
+    "N",
 )
 
 LISTS = ('["a","b","c"]', "[1,2,3]", "[[1,2],[3]]")
@@ -34,7 +45,8 @@ values = st.sampled_from(
 )
 members = st.lists(st.tuples(st.sampled_from(NAMES), values), max_size=5)
 tables = st.lists(
-    st.tuples(st.sampled_from(TABLES), st.one_of(members.map(lambda found: written(found)), values)), max_size=3
+    st.tuples(st.sampled_from((*TABLES, "Options")), st.one_of(members.map(lambda found: written(found)), values)),
+    max_size=3,
 )
 
 
@@ -60,6 +72,20 @@ def merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         before = found.get(name)
         found[name] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
     return found
+
+
+def folded(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """As programs in Go read objects."""
+    return merged([(FOLDED.get(name.casefold(), name), value) for name, value in pairs])
+
+
+def camel(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """As readers of protocol buffers take names; the last one of an object counts, as a whole."""
+    return {CAMEL.get(name, name): value for name, value in pairs}
+
+
+def camel_merged(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return merged([(CAMEL.get(name, name), value) for name, value in pairs])
 
 
 def count(value: Any) -> int | None:
@@ -95,7 +121,7 @@ def test_no_server_reads_more_than_the_bound(
     bound = bound_of(body.encode(), limits, max_output=LONGEST)
     again, fields = written_again(body)
     bound_again = bound_of(again, limits, max_output=LONGEST, fields=fields)
-    for reads in (dict, first, merged):
+    for reads in (dict, first, merged, *((camel, camel_merged) if protocol == "gemini-generate" else (folded,))):
         assert used(json.loads(body, object_pairs_hook=reads), limits) <= (bound.output or 0), body
         assert used(json.loads(again, object_pairs_hook=reads), limits) <= (bound_again.output or 0), again
 
@@ -120,6 +146,59 @@ def test_a_limit_that_is_told_twice_bounds_nothing() -> None:
                 body, fields = written_again(twice)
                 bounds.append(bound_of(body, parts.output_limits, max_output=LONGEST, fields=fields))
             assert [bound.output for bound in bounds] == [LONGEST] * len(bounds), (protocol, twice)
+
+
+def test_a_name_in_another_spelling_bounds_nothing() -> None:
+    """A server may read it too: capitals, the Kelvin sign, long s, and both spellings of Gemini's names."""
+    for protocol, body in (
+        ("openai-chat", '{"max_tokens":5,"Max_Tokens":250}'),
+        ("openai-chat", '{"max_tokens":5,"max_to\u212aens":250}'),
+        ("openai-chat", '{"max_tokens":5,"max_token\u017f":250}'),
+        ("openai-chat", '{"max_tokens":5,"N":50}'),
+        ("ollama-chat", '{"options":{"num_predict":5},"OPTIONS":{"num_predict":250}}'),
+        ("ollama-chat", '{"options":{"num_predict":5,"Num_predict":250}}'),
+        ("gemini-generate", '{"generationConfig":{"maxOutputTokens":5,"max_output_tokens":250}}'),
+        ("gemini-generate", '{"generationConfig":{"maxOutputTokens":5},"generation_config":{"maxOutputTokens":250}}'),
+        ("gemini-generate", '{"generationConfig":{"maxOutputTokens":5},"generation_config":{"temperature":1}}'),
+        ("gemini-generate", '{"generationConfig":{"maxOutputTokens":5,"candidateCount":1,"candidate_count":8}}'),
+    ):
+        limits = PROTOCOLS[protocol].output_limits
+        again, fields = written_again(body)
+        for bound in (
+            bound_of(body.encode(), limits, max_output=LONGEST),
+            bound_of(again, limits, max_output=LONGEST, fields=fields),
+        ):
+            assert (bound.output or 0) >= LONGEST, body
+
+
+def test_each_picture_of_a_list_counts() -> None:
+    """Ollama's stand in a list: a hundred tiny ones have a hundred times the tokens of one."""
+    request = '{"messages":[{"role":"user","images":[%s]},{"role":"user","images" : [%s], "content":"a"}]}'
+    for count in (1, 2, 50):
+        pictures = " , ".join(['"AA=="'] * count)
+        body = (request % (pictures, pictures)).encode()
+        for fields in (None, written_again(body.decode())[1]):
+            bound = bound_of(body, (), max_output=9, fields=fields)
+            assert (bound.input or 0) >= 2 * count * 24_576, count
+    many = b'{"messages":[%s]}' % b",".join([b'{"images":["AA==","AA=="]}'] * 5_000)
+    assert (bound_of(many, (), max_output=9).input or 0) >= 10_000 * 24_576
+
+
+def test_pages_sound_and_films_in_a_request_read_all_that_the_model_can() -> None:
+    """Their bytes say little: an hour of silence has a few thousand. Pictures and texts count as they did."""
+    for kind, is_all in (
+        ("application/pdf", True), ("audio/flac", True), ("video/mp4", True), ("image/png", False), ("text/csv", False),
+    ):  # fmt: skip
+        for part in (
+            '{"inlineData":{"data":"AA==","mimeType":"%s"}}',
+            '{"inline_data":{"mime_type" : "%s","data":"AA=="}}',
+            '{"type":"image_url","image_url":{"url":"data:%s;base64,AA=="}}',
+        ):
+            body = (f'{{"contents":[{part}],"text":{{"mimeType":"application/json"}}}}' % kind).encode()
+            bound = bound_of(body, (), max_output=9, context=1_000_000)
+            assert ((bound.input or 0) >= 1_000_000) is is_all, body
+    named = b'{"functionCall":{"args":{"mimeType":"application/pdf"}}}'
+    assert (bound_of(named, (), max_output=9, context=1_000_000).input or 0) < 10_000
 
 
 def test_each_prompt_of_a_list_has_an_answer() -> None:
@@ -170,7 +249,7 @@ def test_a_hidden_name_bounds_nothing() -> None:
 def test_a_part_with_a_hidden_type_reads_all_that_the_model_can() -> None:
     """A letter of a type may be written as an escape too: pages behind an address have no byte in the request."""
     limits = PROTOCOLS["anthropic-messages"].output_limits
-    plain = ("document", "document_url", "file_url", "video_url", "audio_url", "input_video")
+    plain = ("document", "document_url", "file_url", "video_url", "audio_url", "input_video", "item_reference")
     for kind in (*plain, "\\u0064ocument", "doc\\u0075ment", "im\\u0061ge", "input\\u005ffile"):
         body = b'{"max_tokens":5,"messages":[{"type" : "%b","source":{"type":"url","url":"a"}}]}' % kind.encode()
         bound = bound_of(body, limits, max_output=LONGEST, context=1_000_000)
@@ -183,7 +262,7 @@ PIECES = (
     '"', "image", "image_url", "images", "input_", "input_audio", "inline_data", "inlineData", "file", "file_id", "_id",
     "document", "video_url", "video", "conversation", "cached_content", "cachedContent", "previous_response_id",
     "prompt", "type", ":", " ", "{", "id", "version", "n", "text", "document_url",
-    "audio_url",
+    "audio_url", "item_reference",
 )  # fmt: skip
 
 

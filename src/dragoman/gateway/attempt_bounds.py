@@ -27,14 +27,22 @@ _MEDIA: Final = rare_pattern(rb'"i(?:mages?(?:_url)?|n(?:put_(?:image|audio)|lin
 #: escaped, and in the schema of a tool such a name has no text. A request has fifty quotes and more: one look at the
 #: first letter passes over most of them, and no letter is looked at by two of the ways that follow.
 _ELSEWHERE: Final = rare_pattern(
-    rb'"(?=[cfpt])(?:type"\s*:\s*"(?=[adfiv])(?:audio_url|input_(?:file|video)|(?:document|file|video)(?:_url)?)"|'
+    rb'"(?=[cfpt])(?:type"\s*:\s*"(?=[adfiv])'
+    rb'(?:audio_url|i(?:nput_(?:file|video)|tem_reference)|(?:document|file|video)(?:_url)?)"|'
     rb'c(?:onversation"\s*:\s*(?:"|\{\s*"(?:id|version|variables)")|ached_?[cC]ontent"\s*:\s*")|'
     rb'file_?(?:id|[uU]ri|url|[dD]ata)"\s*:\s*"|'
     rb'pr(?:evious_response_id"\s*:\s*"|ompt"\s*:\s*\{\s*"(?:id|version|variables)"))'
 )
+#: Beside such a name: its bytes are pages, sound or a film, of which a few may be hours.
+_UNSEEN: Final = rare_pattern(
+    rb'"(?:data:(?:application|audio|video)/|mime_?[tT]ype"\s*:\s*"(?!image/|text/|application/json"))'
+)
+#: A list of Ollama's pictures, and how many of them are counted apart.
+_MOST_LISTS: Final = 4_096
+_PICTURES: Final = rare_pattern(rb'"images"\s*:\s*\[')
 #: How each of both begins: most requests have none of them, so one look takes the place of two.
 _SPECIAL: Final = re.compile(
-    rb'"(?:file|i(?:mage|n(?:put_|line))|c(?:onversation"|ached)|document(?:_url)?"|video|audio_url"|'
+    rb'"(?:file|i(?:mage|tem_ref|n(?:put_|line))|c(?:onversation"|ached)|document(?:_url)?"|video|audio_url"|'
     rb'pr(?:evious_response_id"|ompt"))'
 )
 #: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
@@ -66,6 +74,16 @@ _TELLING: Final = _NAMED.union(
     [f"cached{mark}{content}" for mark in ("", "_") for content in ("content", "Content")],
     [f"file{mark}{what}" for mark in ("", "_") for what in ("id", "uri", "Uri", "url", "data", "Data")],
 )
+#: Names of Gemini's in both of their spellings.
+_TWINS: Final = (
+    ("generationConfig", "generation_config"), ("maxOutputTokens", "max_output_tokens"),
+    ("candidateCount", "candidate_count"),
+)  # fmt: skip
+#: Names that decide how long the answer may be, as they are written and in small letters alone.
+_SPELLED: Final = _NAMED.union(
+    ("max_tokens", "max_completion_tokens", "num_predict", "images"), [name for names in _TWINS for name in names]
+)
+_FOLDED: Final = frozenset(name.casefold() for name in _SPELLED)
 #: The least bytes of a value in which `_SPECIAL` finds something: `"file"`.
 _LEAST: Final = 6
 #: What a program offers with each of its requests; the most bytes of it that are kept, and how many.
@@ -99,8 +117,8 @@ def bound_of(
     is_hidden = _BACKSLASH in body and _ESCAPE.search(body) is not None and _HIDDEN.search(body) is not None
     size = len(body) + _ADDED
     if is_special:
-        size += len(_MEDIA.findall(body)) * _MEDIUM
-    if is_hidden or (is_special and _ELSEWHERE.search(body) is not None):
+        size += _media(body) * _MEDIUM
+    if is_hidden or (is_special and _stands_elsewhere(body)):
         size += context or _WIDEST
     output = _longest(max_output) * _MOST_COPIES if is_hidden else _output(body, limits, max_output, fields)
     return Usage(input=size, output=output if answers else 0)
@@ -114,6 +132,23 @@ def expected_of(body: bytes, bound: Usage) -> Usage:
 def has_text(url: str) -> bool:
     """Return whether the answer from an address is a text. Vectors are none; a model's name may begin with the word."""
     return "embed" not in (lower := url.lower()) or not lower.partition("?")[0].endswith(_EMBEDDINGS)
+
+
+def _media(body: bytes) -> int:
+    """Return how many media a request has, or more. Each byte is looked at by one list at most."""
+    count, end = len(_MEDIA.findall(body)), 0
+    for _ in range(_MOST_LISTS):
+        found = _PICTURES.search(body, end)
+        if found is None:
+            return count
+        start = found.end()
+        end = body.find(b"]", start) % (len(body) + 1)
+        count += max(body.count(b'"', start, end) // 2 - 1, 0)
+    return count + body.count(b'"', end)
+
+
+def _stands_elsewhere(body: bytes) -> bool:
+    return _ELSEWHERE.search(body) is not None or (_MEDIA.search(body) is not None and _UNSEEN.search(body) is not None)
 
 
 def _longest(max_output: int | None) -> int:
@@ -147,7 +182,7 @@ def _output(
     """Return the answer's limit. A repeated name is read differently by servers, so then no limit counts."""
     longest = _longest(max_output)
     fields = _members(body) if written is None else written
-    if isinstance(fields, _json.Malformed):
+    if isinstance(fields, _json.Malformed) or _is_spelled_otherwise(fields):
         return longest * _MOST_COPIES
     copies = 1
     if not _NAMED.isdisjoint(fields):
@@ -157,12 +192,27 @@ def _output(
             if not _is_once(body, name):
                 return longest * _MOST_COPIES
             if type(inner) is dict:
+                if _is_spelled_otherwise(inner):
+                    return longest * _MOST_COPIES
                 tables.append(inner)
         for table in tables:
             copies = max([copies, *[_copies(body, name, table[name]) for name in _COPIES.intersection(table)]])
         if _PROMPT in fields:
             copies *= _prompts(body, fields[_PROMPT])
     return (_limit(body, limits, fields, is_once=written is not None) or longest) * copies
+
+
+def _is_spelled_otherwise(fields: Mapping[str, Raw]) -> bool:
+    """Return whether a server may read a name that is not looked for: programs in Go take capitals for small letters,
+    and those that read protocol buffers know two spellings of each name, of which either may count.
+    """
+    for one, other in _TWINS:
+        if one in fields and other in fields:
+            return True
+    for name in fields:
+        if not (name.islower() and name.isascii()) and name not in _SPELLED and name.casefold() in _FOLDED:
+            return True
+    return False
 
 
 def _limit(body: bytes, limits: Sequence[Sequence[str]], fields: Mapping[str, Raw], *, is_once: bool) -> int:

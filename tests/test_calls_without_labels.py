@@ -133,3 +133,66 @@ def test_a_line_of_calls_that_cannot_be_read_is_told(text: str):
     body = "\n".join((json.dumps(said), broken, json.dumps(end), "")).encode()
     reply = decode(body, "ollama-chat", tools=TOOLS)
     assert reply.text == "hi" and reply.error is not None and reply.failed_calls
+
+
+def turns(texts: list[str], index: dict[str, int], *, end: str, fresh: bool) -> list[list[dict[str, Any]]]:
+    """Each order of the events of two calls, `ring` and `toll`, whose arguments name at most an index they share."""
+    numbers = (f"r{number}" for number in itertools.count())
+    rows = []
+    for name, text in zip(("ring", "toll"), texts, strict=True):
+        item = {"type": "function_call", "call_id": f"c_{name}", "name": name}
+        pieces = [("delta", {"delta": piece}) for piece in halves(text)] if text else []
+        pieces += [("done", {"arguments": text})] if end == "arguments" else []
+        own = [{"type": f"response.function_call_arguments.{step}", **index, **told} for step, told in pieces]
+        own = [row | ({"item_id": next(numbers)} if fresh else {}) for row in own]
+        done = {"type": "response.output_item.done", **index, "item": item | {"arguments": text or "{}"}}
+        begun = {"type": "response.output_item.added", **index, "item": item | {"arguments": ""}}
+        rows.append([begun, *own, *([done] if end == "item" else [])])
+    sizes = [len(one) for one in rows]
+    orders = []
+    for places in itertools.combinations(range(sum(sizes)), sizes[0]):
+        left = [list(one) for one in rows]
+        orders.append([START, *(left[at not in places].pop(0) for at in range(sum(sizes))), END])
+    return orders
+
+
+@for_each("index", [{"output_index": 0}, {}], ids=str)
+@for_each("fresh", [False, True])
+@for_each("end", ["", "arguments", "item"])
+@for_each("texts", [[ONE, OTHER], [ONE, ""], ["", ONE], [ONE, ONE]])
+def test_calls_in_turns_that_share_an_index_get_no_arguments_of_each_other(
+    texts: list[str], end: str, fresh: bool, index: dict[str, int]
+):
+    """Each runs as it was told, or fails and that is said; told whole at its end with its id it runs."""
+    made = {f"c_{name}": json.loads(text or "{}") for name, text in zip(("ring", "toll"), texts, strict=True)}
+    for rows in turns(texts, index, end=end, fresh=fresh):
+        body = wires.body_of("openai-responses", rows)
+        reply = decode(body, "openai-responses", tools=tools([]))
+        got = {call.id: json.loads(call.arguments) for call in reply.tool_calls}
+        assert got.items() <= made.items() and len(reply.tool_calls) == len(got), rows
+        assert got == made or (end != "item" and reply.error is not None), rows
+
+
+@for_each("output", [False, True])
+def test_calls_without_any_label_told_whole_at_their_ends_run_once(output: bool):
+    """Neither an index nor an id: the name and the arguments of an end say which of the calls it ends."""
+    items = [
+        {"type": "function_call", "name": name, "arguments": text} for name, text in (("ring", ONE), ("toll", OTHER))
+    ]
+    begun = [{"type": "response.output_item.added", "item": item | {"arguments": ""}} for item in items]
+    pieces = [
+        {"type": "response.function_call_arguments.delta", "delta": piece}
+        for pair in zip(halves(ONE), halves(OTHER), strict=True)
+        for piece in pair
+    ]
+    ends = [{"type": "response.output_item.done", "item": item} for item in items]
+    final = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": items * output}}
+    for told in itertools.permutations(ends):
+        for first in ([], begun, [*begun, *pieces]):
+            body = wires.body_of("openai-responses", [START, *first, *told, final])
+            reply = decode(body, "openai-responses", tools=tools([]))
+            assert sorted(call.name for call in reply.tool_calls) == ["ring", "toll"], told
+            assert all(
+                json.loads(call.arguments) == json.loads(ONE if call.name == "ring" else OTHER)
+                for call in reply.tool_calls
+            )

@@ -90,7 +90,7 @@ class Places:
         """
         is_named = (id == item.id or id not in self._by_id) and (not call_id or call_id == item.call_id)
         phase = item.call.text.phase if is_named and item.call is not None else "closed"
-        return phase != "closed" and (phase != "held" or '"' in text)
+        return phase != "closed" and (phase != "held" or ('"' in text and not _is_of_another(item, id)))
 
     def is_named(self, index: int, id: str, call_id: str) -> bool:
         """Return whether an event names an item that came."""
@@ -122,6 +122,10 @@ class Places:
             is_strange = bool(call_id) and named is None and any(item.call_id for item in found)
             if index >= 0 and at_index is None and named is None:  # another index: behind a whole call it is another's
                 is_strange = any(item.index >= 0 and item.call and item.call.text.is_whole() for item in found)
+            if found == [at_index] and named is None and self.by_id(id) is None:
+                if self.is_shared and (sharing := self._sharing(index, doubt))[1:]:
+                    return Found(sharing, False)
+                is_strange = is_strange or _is_of_another(found[0], id)
             found = [item for item in found if item.call is not None]
             if len(found) == 1 and not is_strange:
                 found[0].is_named = found[0].is_named or found[0].id == id
@@ -134,7 +138,11 @@ class Places:
         if call_id or index >= 0:
             return Found([], True)
         owners = [item for item in self.waiting_calls(doubt) if not (id and item.is_named)]
-        return Found(owners, len(owners) < 2)
+        return Found(owners, not owners[1:] and not any(_is_of_another(item, id) for item in owners))
+
+    def _sharing(self, index: int, doubt: Doubt) -> list[Item]:
+        """Return the calls that wait for arguments, and came with one index."""
+        return [item for item in self.waiting_calls(doubt) if item.index == index and not item.is_final]
 
     def _without_id(self, doubt: Doubt) -> Item | None:
         """Return the only call without an id and without arguments."""
@@ -152,7 +160,7 @@ class Places:
             call = item.call
             if call is None or item.is_final or call.state == "failed" or not call.text.is_whole():
                 continue
-            if name in ("", call.name) and wanted in (call.text.raw().strip(), call.arguments):
+            if (not call.name or name in ("", call.name)) and wanted in (call.text.raw().strip(), call.arguments):
                 return item
         return None
 
@@ -180,6 +188,14 @@ class Places:
         if item is not None:
             return item
         item = self.find(index, _text(fields, "id"))
+        if index < 0 and not (call_id or _text(fields, "id")) and (item is None or item.call is not None):
+            name = fields.get("name")
+            told = [
+                one for one in self._untold if not one.done and one.call is not None and one.call.name in ("", name)
+            ]
+            text = _text(fields, "arguments").strip()
+            alike = (one for one in told if one.call is not None and one.call.text.raw().strip() == text)
+            return next(alike, told[0] if told else item)
         if item is None or not call_id or not item.call_id:
             return item
         # another call id at the same place: it rotates as the item's id does, or this is another call, as behind an end
@@ -187,6 +203,11 @@ class Places:
             return item
         item.is_doubtful = not item.done
         return None
+
+
+def _is_of_another(item: Item, id: str) -> bool:
+    """Return whether arguments under an id may be those of another call than the item, which may be whole."""
+    return bool(id) and id != item.id and item.call is not None and not item.call.name and item.call.text.is_whole()
 
 
 def _text(fields: dict[str, Json], name: str) -> str:

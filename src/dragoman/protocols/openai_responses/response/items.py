@@ -80,7 +80,7 @@ class Items(msgspec.Struct, eq=False):
 
     def find_told(self, index: int, id: str, call_id: str, text: str, name: str) -> Item | None:
         """Return the call whose deltas amount to these whole arguments, if no label names one: ids may rotate."""
-        if index >= 0 or call_id or self.places.by_id(id) is not None:
+        if (index >= 0 and not self.places.is_shared) or call_id or self.places.by_id(id) is not None:
             return None
         return self.places.find_told(text, name)
 

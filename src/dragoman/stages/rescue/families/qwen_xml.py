@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import Final
 
 from dragoman.codec.patterns import rare_pattern
+from dragoman.gathered import GatheredText
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Action, Close, Cursor, Family, NotACall, Parser, Piece
 from dragoman.stages.rescue.heads import begun, first_told, is_call_read, is_read
@@ -61,9 +62,7 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
     stops = ("</parameter>", _UNCLOSED, "<parameter=", "<parameter name=", last, "<function=", "<invoke name=")
     while mark in _PARAMETERS:
         written = yield from cursor.word(_NAME)
-        closed = yield from _head_end(cursor)
-        if not closed and schema.has_member(written) and not (yield from cursor.sees(">")):
-            closed = (yield from cursor.peek()).strip("<")  # at the end of its line, its own may be missing
+        closed = yield from _key_end(cursor, is_known=schema.has_member(written))
         key, more = first_told(written, schema.has_member)
         is_next = closed == ">" and schema.has_member(key) and not tools.offered(key) and key not in keys
         if stop == _UNCLOSED and not is_next and (closed or cursor.rest()):
@@ -74,9 +73,12 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
         if key in keys or is_head or not is_read(more):  # two readings
             return (yield from refused(cursor, ends))
         yield member(key, keys)
-        stop, is_plain, has_end = yield from _value(value_until(cursor, tools, name, key, stops))
+        line, values = GatheredText(), value_until(cursor, tools, name, key, stops)
+        stop, is_plain, has_end = yield from _value(values if closed == ">" else _kept(values, line))
         if not stop:
             return (yield Close(""))
+        if _has_bracket(line.text()):
+            return (yield from refused(cursor, ends))
         if stop == last and is_plain:
             mark = last
         elif stop == "</parameter>" or (stop == _UNCLOSED and not has_end):
@@ -106,6 +108,14 @@ def _head_end(cursor: Cursor) -> Generator[Action, None, str]:
     return closed
 
 
+def _key_end(cursor: Cursor, *, is_known: bool) -> Generator[Action, None, str]:
+    """Read the end of a key's tag. At the end of its line it may be missing: return the line's end then."""
+    closed = yield from _head_end(cursor)
+    if not closed and is_known and not (yield from cursor.sees(">")):
+        closed = (yield from cursor.peek()).strip("<")
+    return closed
+
+
 def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tuple[str, bool, bool]]:
     """Yield a value as it comes. Return what ended it, and two facts about its texts.
 
@@ -124,6 +134,26 @@ def _value(values: Generator[Action, None, str]) -> Generator[Action, None, tupl
             has_end = has_end or _END.search(last) is not None
             last = last[-len("parameter>") :]
         yield action
+
+
+def _kept(values: Generator[Action, None, str], line: GatheredText) -> Generator[Action, None, str]:
+    """Yield a value as it comes, and keep the JSON of it up to the piece in which its first line ends."""
+    is_first = True
+    while True:
+        try:
+            action = next(values)
+        except StopIteration as end:
+            return str(end.value)
+        if is_first and isinstance(action, Piece):
+            line.add(action.text)
+            is_first = "\\n" not in action.text
+        yield action
+
+
+def _has_bracket(written: str) -> bool:
+    """Return whether the first line of a JSON text ends with a `>` that no `<` opens: the tag before it may lack it."""
+    line = written.replace("\\\\", "").partition("\\n")[0].strip('" ')
+    return line.endswith(">") and line.count(">") > line.count("<")
 
 
 FAMILY = Family(

@@ -196,3 +196,18 @@ def test_calls_without_any_label_told_whole_at_their_ends_run_once(output: bool)
                 json.loads(call.arguments) == json.loads(ONE if call.name == "ring" else OTHER)
                 for call in reply.tool_calls
             )
+
+
+@for_each("index", [{}, {"index": 0}])
+@for_each("pieces", [2, 3])
+@for_each("last", ["", " \n"])
+def test_nothing_under_one_more_id_of_a_call_whose_ids_change_begins_no_call(
+    index: dict[str, int], pieces: int, last: str
+):
+    texts = [*(ONE[start : start + 3] for start in range(0, 3 * (pieces - 1), 3)), ONE[3 * (pieces - 1) :], last]
+    entries = [
+        {**index, "id": f"c{place}", "type": "function", "function": {"name": "ring", "arguments": text}}
+        for place, text in enumerate(texts)
+    ]
+    body = chat_rows(*({"tool_calls": [entry]} for entry in entries)) + FINISHED + b"data: [DONE]\n\n"
+    assert delivered(decode(body, "openai-chat", tools=tools([]))) == [json.loads(ONE)]

@@ -93,7 +93,9 @@ class CallSlots(msgspec.Struct, eq=False):
         call = self._find(at_index, index, id, name, arguments, where)
         if call is None:
             call = self._begin(index, id, name, kind=kind, where=where)
+            self._repeat(call, at_index or self._last, arguments)
         else:
+            self._repeat(call, None, arguments)
             self._join_id(call, id, where)
             self._join_name(call, name, where)
         if index is not None:
@@ -325,6 +327,16 @@ class CallSlots(msgspec.Struct, eq=False):
         self._unmatched.append(call)
         self._doubt().begin(call)
         return call
+
+    def _repeat(self, call: OpenCall, before: OpenCall | None, arguments: str) -> None:
+        """Take a call without arguments for the one before it, which came under several ids: it is one if some follow.
+
+        `before`: None if it has come.
+        """
+        if arguments.strip():
+            call.repeats = None if call.repeats is not None and call.repeats.id != call.id else call.repeats
+        elif self._shared is not None and before is not None and call.name == before.name and self._shared.has(before):
+            call.repeats = before
 
     def _join_id(self, call: OpenCall, id: str, where: str) -> None:
         if not id or id == call.id:

@@ -115,7 +115,7 @@ class Doubts:
                 is_other = bool(id and last.id) and last.index in self._bound
             may_be_two = not last.name or last.index in self._named_again
             is_second = may_be_two and last.text.is_started() and _begins(arguments)
-            is_second = is_second or (index is None and not id and self._may_be_bare(last))
+            is_second = is_second or (index is None and self._may_be_bare(last))
             is_lost = owners or self._is_torn or self._silent or is_other or is_second
             if is_lost and index is not None:
                 self._lost_indices.add(index)

@@ -52,6 +52,10 @@ class SharedCalls:
         """Return whether several calls share an index, so that it names none of them."""
         return index in self._torn
 
+    def has(self, call: OpenCall) -> bool:
+        """Return whether a call came under several ids, so that another id with its name may be of it too."""
+        return call.id in self._by_id
+
     def begin(self, call: OpenCall, index: int | None, id: str, arguments: str, *, is_named: bool) -> None:
         """Record that a call continues under another id. Without the name it can be no other call: nothing is held."""
         shared = self._by_id.get(call.id)

@@ -76,8 +76,8 @@ def first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
 
 @functools.lru_cache(maxsize=128)
 def _beginnings(literals: tuple[str, ...]) -> frozenset[str]:
-    """Return all proper beginnings of literals."""
-    return frozenset(literal[:size] for literal in literals for size in range(len(literal)))
+    """Return the proper beginnings of literals that are looked for: memory is linear in a literal."""
+    return frozenset(literal[:size] for literal in literals for size in range(min(len(literal), _MOST_CUT + 1)))
 
 
 _MOST_HEAD: Final = 256

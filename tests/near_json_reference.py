@@ -1,9 +1,9 @@
 """A slow reader of almost JSON that lists every reading. It shares no code with dragoman, and is there to judge it.
 
 A reading is what a text means when some of these are allowed, each wherever it may stand: comments, other quotes, bare
-keys, Python's literals and sets, other forms of numbers, missing, doubled and trailing commas, and quotes inside a
-string, which may end at any of its quotes. A string that grew over what could be a member, or whose own quotations are
-left open, is none. Time is exponential at worst: texts are short.
+keys, Python's literals, sets and tuples, other forms of numbers, missing, doubled and trailing commas, and quotes
+inside a string, which may end at any of its quotes. A string that grew over what could be a member, or whose own
+quotations are left open, is none. Time is exponential at worst: texts are short.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 SPACE = re.compile(r"(?:[\s\ufeff]|//[^\n]*\n|#[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
 CLOSERS = {'"': '"', "'": "'", "“": "”", "‘": "’", "„": "“”", "«": "»", "”": "”"}
 NAME = re.compile(r"[A-Za-z_$][\w$.-]*")
-NUMBER = re.compile(r"[^\s,:{}\[\]\"'#/]+")
+NUMBER = re.compile(r"[^\s,:{}\[\]()\"'#/]+")
 WORDS = {
     "true": True,
     "True": True,
@@ -158,6 +158,9 @@ class Reference:
             return [*found, *items]
         if mark == "[":
             return list(self.items(self.space(place + 1), "]"))
+        if mark == "(":
+            found = self.items(self.space(place + 1), ")")
+            return [(items, end) for items, end in found if len(items) != 1 or self.text[: end - 1].rstrip()[-1] == ","]
         if mark in CLOSERS and mark:
             return list(self.strings(place, in_list=in_list))
         word = NUMBER.match(self.text, place)

@@ -54,7 +54,8 @@ CLASSES = ("single quotes", "typographic quotes", "bare keys", "python literals"
            "doubled comma", "missing comma", "numbers", "sets", "raw controls", "backslash before a line end",
            "bad escapes", "inner quotes", "apostrophes", "list in a string", "python in a string", "comma in a string",
            "controls in a string", "coerced", "fence", "special tokens", "double encoding", "extra brace",
-           "said twice")  # fmt: skip
+           "said twice", "tuples")  # fmt: skip
+IN_STRINGS = ("list in a string", "python in a string", "comma in a string", "controls in a string")
 #: Slips that leave no reading, or two.
 SLIPS = ("words behind a text", "semicolon", "bracket behind a text", "words and a quote behind a text",
          "open quotation", "cut", "words around", "member behind the end", "required is missing",
@@ -142,7 +143,7 @@ class Writer:
 
     def write_list(self, items: list[Any], key: str) -> str:
         if key in ("tags", "sizes", "edits") and items:
-            for name in ("list in a string", "python in a string", "comma in a string", "controls in a string"):
+            for name in IN_STRINGS:
                 if self.use(name):
                     return self.write_in_string(items, name)
         if key in ("tags", "sizes") and len(items) == 1 and self.use("coerced") and not str(items[0]).startswith("["):
@@ -150,6 +151,8 @@ class Writer:
         texts = [self.write(item) for item in items]
         if items and key in ("tags", "sizes") and self.use("sets"):
             return "{" + self.join(texts, is_list=True) + "}"
+        if len(items) > 1 and key in ("tags", "sizes") and self.use("tuples"):
+            return "(" + self.join(texts, is_list=True) + ")"
         return "[" + self.join(texts, is_list=True) + "]"
 
     def write_in_string(self, items: list[Any], name: str) -> str:
@@ -235,14 +238,15 @@ def write(seed: int, names: tuple[str, ...]) -> Written:
     classes = set(names)
     writer = Writer(dice, classes)
     keys = dice.sample(KEYS, dice.randrange(1, 6))
-    wanted = {"sets": ["tags", "sizes"], "numbers": ["count", "sizes"], "python literals": ["force", "limit"],
-              "coerced": ["count", "force"], "missing comma": ["note", "count"]}  # fmt: skip
+    wanted = {"sets": ["tags", "sizes"], "tuples": ["tags", "sizes"], "numbers": ["count", "sizes"],
+              "python literals": ["force", "limit"], "coerced": ["count", "force"],
+              "missing comma": ["note", "count"]}  # fmt: skip
     for name in names:
         for key in wanted.get(name, ["tags", "edits"] if name.endswith("in a string") else []):
             if key not in keys:
                 keys.insert(dice.randrange(len(keys) + 1), key)
     members = {key: writer.value(key) for key in keys}
-    if {"sets", "list in a string", "python in a string", "comma in a string", "controls in a string"} & classes:
+    if {"sets", "tuples", *IN_STRINGS} & classes:
         for key in ("tags", "sizes", "edits"):
             if key in members and not members[key]:
                 members[key] = {"tags": ["a", "b c"], "sizes": [1, 2], "edits": [{"old": "a", "new": "b"}]}[key]
@@ -263,8 +267,7 @@ def write(seed: int, names: tuple[str, ...]) -> Written:
         cut = dice.randrange(len(after) + 1)
         members |= dict(list(after.items())[:cut]) | {key: value} | dict(list(after.items())[cut:])
     if any(odd):
-        classes -= {"single quotes", "typographic quotes", "list in a string", "python in a string",
-                    "comma in a string", "controls in a string", "sets"}  # fmt: skip
+        classes -= {"single quotes", "typographic quotes", *IN_STRINGS, "sets", "tuples"}
     if "apostrophes" in classes:
         members["note"] = "it's John's own"
         classes.add("single quotes")

@@ -357,7 +357,7 @@ class Judge:
         self._left -= (len(value) + len(options)) // _CHEAPER
         found = _readings_of_text(value, schema, options)
         bare = value.strip()
-        if bare[:1] in ("{", "[") and (_may_be(schema, "array") or _may_be(schema, "object")):
+        if bare[:1] in ("{", "[", "(") and (_may_be(schema, "array") or _may_be(schema, "object")):
             self._left -= len(value)
             inner = read_inner(bare, self._schema.names())
             if not isinstance(inner, Malformed):

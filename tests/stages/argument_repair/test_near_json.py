@@ -187,7 +187,7 @@ def check_fared(fared: dict[str, Counter[str]]) -> None:
 
 
 def test_what_is_delivered_is_what_was_meant():
-    check_fared(play(700, seed=0))
+    check_fared(play(700, seed=6))
 
 
 def test_what_is_delivered_is_the_only_reading():

@@ -21,10 +21,11 @@ _MOST_NOTES: Final = 200  # of one call
 _MOST_NAMED: Final = 60
 _DEEPEST_JUDGED: Final = 100  # levels below which a captured value keeps its own text, judged or not
 _ANYTHING: Final = Shape({}, None, False)
+_CLOSERS: Final = {"{": "}", "[": "]", "(": ")"}
 
 
 class Container:
-    """An open object or list. `closer`: its closing bracket, a brace for a set."""
+    """An open object or list. `closer`: its closing bracket, a brace for a set, a parenthesis for a tuple."""
 
     __slots__ = ("closer", "closers", "key", "keys", "kind", "shape")
 
@@ -109,19 +110,24 @@ class ArgumentWriter:
 
     # ------------------------------------------------------------ containers
 
-    def open_root(self, kind: Literal["{", "["]) -> None:
+    def open_root(self, opener: str) -> None:
         """Begin the whole value."""
-        self._open(kind, self.schema.root())
+        self._open(opener, self.schema.root())
 
-    def open(self, kind: Literal["{", "["]) -> None:
-        """Begin a list or an object as a value."""
-        shape = self._begin_value("object" if kind == "{" else "array")
-        self._open(kind, shape)
+    def open(self, opener: str) -> None:
+        """Begin an object, a list or a tuple, which becomes a list, as a value."""
+        shape = self._begin_value("object" if opener == "{" else "array")
+        self._open(opener, shape)
 
-    def _open(self, kind: Literal["{", "["], shape: Shape) -> None:
+    def _open(self, opener: str, shape: Shape) -> None:
         if len(self.stack) >= _DEEPEST:
             raise Unreadable(f"the arguments are nested deeper than {_DEEPEST} levels")
-        self.container = Container(kind, shape, "}" if kind == "{" else "]")
+        if opener == "(":
+            if shape.types and "array" not in shape.types:
+                raise Unreadable("expected no tuple here")
+            self.note("repaired-arguments", "tuple")
+        kind: Literal["{", "["] = "{" if opener == "{" else "["
+        self.container = Container(kind, shape, _CLOSERS[opener])
         self.stack.append(self.container)
         self._deepest = max(self._deepest, len(self.stack))
         if kind == "{":

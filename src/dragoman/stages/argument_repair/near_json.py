@@ -1,7 +1,7 @@
 """`NearJson`: repair argument text that is almost JSON (commas, quotes, comments, literals) from its first defect on.
 
-Beside JSON it reads, each in one way: comments, typographic and single quotes, keys without quotes, Python's literals
-and sets, numbers of other forms, doubled, trailing and missing commas, unescaped quotes inside a string (see
+Beside JSON it reads, each in one way: comments, typographic and single quotes, keys without quotes, Python's literals,
+sets and tuples, numbers of other forms, doubled, trailing and missing commas, unescaped quotes inside a string (see
 `dragoman.stages.argument_repair.inner_quotes`). Everything else is unreadable, and so is a text with two readings left.
 """
 
@@ -26,7 +26,7 @@ State: TypeAlias = Literal["start", "key-or-end", "key", "colon", "value", "valu
 _CLOSERS: Final = {'"': '"', "'": "'", "“": "”", "”": "”", "„": "“”", "‘": "’", "«": "»"}
 _SPACE: Final = rare_pattern(r"[\s\ufeff]*+")
 _JSON_SPACE: Final = rare_pattern(r"[ \t\r\n]*+")
-_WORD: Final = rare_pattern("[^\\s,:{}\\[\\]\"'“”„‘’«»/#]++")
+_WORD: Final = rare_pattern("[^\\s,:{}\\[\\]()\"'“”„‘’«»/#]++")
 _BARE_KEY: Final = rare_pattern(r"[A-Za-z_$][\w$.-]*+")
 #: A key in quotes that stands in a string of these closers, read no further than the next of them.
 _QUOTED_KEY: Final = {
@@ -35,7 +35,7 @@ _QUOTED_KEY: Final = {
 }
 _OTHER_QUOTED_KEY: Final = rare_pattern(r"[“”„‘«][^“”’»\n]*+[“”’»]|\"[^“”’»\"\n]*+\"|'[^“”’»'\n]*+'")
 _SET_ITEM: Final = rare_pattern(
-    r"[\"'“„‘«]|[-+]?(?:\d|\.\d)[\w.+-]*+(?=[\s,}\]/#])|(?:true|false|null|True|False|None|TRUE|FALSE)\b"
+    r"[\"'“„‘«]|[-+]?(?:\d|\.\d)[\w.+-]*+(?=[\s,}\])/#])|(?:true|false|null|True|False|None|TRUE|FALSE)\b"
 )
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null", "TRUE": "true", "FALSE": "false"}
@@ -101,9 +101,9 @@ class NearJson:
         mark = self._text[place]
         match state:
             case "start":
-                if mark not in "{[":
+                if mark not in "{[(":
                     raise Unreadable("expected the arguments to begin with a brace")
-                self._writer.open_root("{" if mark == "{" else "[")
+                self._writer.open_root(mark)
                 return ("key-or-end" if mark == "{" else "value-or-end"), place + 1
             case "key" | "key-or-end":
                 return self._read_key(state, place)
@@ -214,8 +214,8 @@ class NearJson:
             self._note_quotes(mark)
             self._writer.begin_string()
             return "after", self._read_string(place + 1, _CLOSERS[mark], "")
-        if mark in "{[":
-            self._writer.open("{" if mark == "{" else "[")
+        if mark in "{[(":
+            self._writer.open(mark)
             return ("key-or-end" if mark == "{" else "value-or-end"), place + 1
         found = _WORD.match(self._text, place)
         if found is None:
@@ -237,12 +237,15 @@ class NearJson:
         assert container is not None
         mark = self._text[place]
         if mark == container.closer:
+            if mark == ")" and not container.key:
+                raise Unreadable("expected a comma behind the one item of a tuple")
             return self._close(place, is_behind_comma=False)
         goes_on: State = "key" if container.kind == "{" else "value"
         if mark == ",":
             self._writer.gap.append(",")
+            container.key = container.key or ","
             return goes_on, place + 1
-        if mark in "}]":
+        if mark in "}])":
             raise Unreadable(f"expected the end of {'an object' if container.kind == '{' else 'a list'}, got {mark}")
         if container.kind == "[" and not (self._writer.gap or mark in "{["):
             raise Unreadable("expected a comma or the end of the list")
@@ -294,7 +297,8 @@ class NearJson:
         if inner:
             self._writer.note_once("quote inside a string")
             self.has_inner_quotes = True
-            if not is_sure(before + text[start:place], inner, text[place], self._names):
+            is_in_tuple = any(container.closer == ")" for container in self._writer.stack)  # as in f("a")
+            if is_in_tuple or not is_sure(before + text[start:place], inner, text[place], self._names):
                 raise Unreadable("a quote inside a text has two readings")
         if self._ends_in_comment(start, place, before, inner):
             raise Unreadable("a quote before a comment has two readings")
@@ -311,7 +315,10 @@ class NearJson:
         while len(others) < _MOST_OTHERS and (other := text.find(quote, others[-1] + 1, end)) >= 0:
             within = [*inner, *(at - start + len(before) for at in others)]
             others.append(other)
-            if _ENDS.match(text, other + 1) and is_sure(before + text[start:other], within, quote, self._names):
+            is_glued = text[place + 1] in "#/"  # no white space stands before it, as in a text that goes on
+            if is_glued or (
+                _ENDS.match(text, other + 1) and is_sure(before + text[start:other], within, quote, self._names)
+            ):
                 return True
         return len(others) == _MOST_OTHERS
 
@@ -343,7 +350,7 @@ class NearJson:
                     return self._is_key(self._skip(at + 1), closers)
                 return mark == '"' == text[place] and text[at - 1].isspace()
             else:
-                return mark in ("{", "[")
+                return mark in ("{", "[", "(")
 
     def _is_key(self, place: int, closers: str, *, is_named: bool = False) -> bool:
         """Return whether a key and its colon stand here. `is_named`: without quotes only one of the schema."""
@@ -355,7 +362,7 @@ class NearJson:
         return self._text.startswith(":", self._skip(found.end()))
 
     def _is_item(self, place: int) -> bool:
-        return self._text[place : place + 1] in ("{", "[") or _SET_ITEM.match(self._text, place) is not None
+        return self._text[place : place + 1] in ("{", "[", "(") or _SET_ITEM.match(self._text, place) is not None
 
 
 def _number(word: str) -> str | None:

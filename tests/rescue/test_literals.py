@@ -12,9 +12,11 @@ from growth import steps_of
 from places import PLACES
 
 few = st.text("<a/>", max_size=5)
+#: Beginnings of one long text, and of another one that differs late.
+long = st.builds(lambda size, end: ("</" + "a" * 600)[:size] + end, st.integers(0, 600), few)
 
 
-@given(few, st.lists(few.filter(bool), max_size=6))
+@given(few | long, st.lists((few | long).filter(bool), max_size=6))
 def test_the_longest_that_has_come_is_found_and_a_longer_one_waited_for(text: str, literals: list[str]) -> None:
     found, is_sure = first_of(text, tuple(literals))
     assert found == max(("", *filter(text.startswith, literals)), key=len)

@@ -83,6 +83,8 @@ _ASKER: Final = rare_pattern(
     _WHO % "(?i:user|human|usuario|usuário|utilisateur|benutzer|nutzer|пользователь)|用户|ユーザー|사용자"
     "|(?(1)Instruction|(?!))" + r"|\]~b\](?:user|system)"
 )
+#: The word of Anthropic's prompts, which names no field: what follows answers a turn that is made up.
+_HUMAN: Final = rare_pattern(_WHO % "Human")
 #: A turn and its answer on one line, as Vicuna's template has them.
 _ROUND: Final = rare_pattern(r"(?:(?!USER:).)*+USER: .*ASSISTANT:")
 #: A field that names a model or a program: nobody speaks.
@@ -358,10 +360,10 @@ def is_logged(line: str) -> bool:
 
 def turn_of(line: str, *, is_asked: bool) -> str:
     """Return what a line opens by its first word: `TURN` if somebody asks, up to the end of its paragraph; `ASKED` if
-    the assistant answers what was asked before; else "".
+    a human does, or the assistant answers what was asked before; else "".
     """
     if _ASKER.match(line) is not None:
-        return TURN
+        return ASKED if _HUMAN.match(line) is not None else TURN
     is_round = "ASSISTANT:" in line and _ROUND.match(line) is not None
     return ASKED if is_round or (is_asked and _ANSWERER.match(line) is not None) else ""
 

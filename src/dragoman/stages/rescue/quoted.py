@@ -71,7 +71,9 @@ def closing_of(opener: str) -> str:
 def first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
     """Return the longest literal that begins a text, or "", and whether more text cannot change it."""
     found = max(filter(text.startswith, literals), key=len) if text.startswith(literals) else ""
-    return found, len(text) > _MOST_CUT or text not in _beginnings(literals)
+    if len(text) <= _MOST_CUT:
+        return found, text not in _beginnings(literals)
+    return found, not any(one.startswith(text) and one != text for one in literals)
 
 
 @functools.lru_cache(maxsize=128)

@@ -15,7 +15,7 @@ from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.typed_tags import first_tag, refused, refused_head, refused_to_the_end
 from dragoman.stages.rescue.xml_values import member, value_until
 
-_NAME: Final = rare_pattern(r"[^<>\n]+")
+_NAME: Final = rare_pattern(r"[^<>\r\n]+")
 #: What begins an argument; the second one as others write it.
 _PARAMETERS: Final = ("<parameter=", "<parameter name=")
 #: What stands behind the tag of a name.
@@ -77,7 +77,7 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
         stop, is_plain, has_end = yield from _value(values if closed == ">" else _kept(values, line))
         if not stop:
             return (yield Close(""))
-        if _has_bracket(line.text()):
+        if _may_lack_more(line.text()):
             return (yield from refused(cursor, ends))
         if stop == last and is_plain:
             mark = last
@@ -150,8 +150,13 @@ def _kept(values: Generator[Action, None, str], line: GatheredText) -> Generator
         yield action
 
 
-def _has_bracket(written: str) -> bool:
-    """Return whether the first line of a JSON text ends with a `>` that no `<` opens: the tag before it may lack it."""
+def _may_lack_more(written: str) -> bool:
+    """Return whether a value behind a tag without its bracket may have lost more, as far as its first line tells.
+
+    It is empty, or its line ends with a `>` that no `<` opens, which the tag may lack.
+    """
+    if written in ('""', "[]", "{}"):
+        return True
     line = written.replace("\\\\", "").partition("\\n")[0].strip('" ')
     return line.endswith(">") and line.count(">") > line.count("<")
 

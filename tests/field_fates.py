@@ -164,12 +164,12 @@ def leaves_of(value: Json, path: str = "") -> Iterator[tuple[str, str]]:
         for inner in value:
             yield from leaves_of(inner, f"{path}[]")
     else:
-        yield path, encode_basestring_ascii(value) if isinstance(value, str) else json.dumps(value)
+        yield path, encode_basestring_ascii(value) if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 def places_of(case: Case, body: Json) -> list[str]:
     """The places of the marked values."""
-    whole = json.dumps(body)
+    whole = msgspec.json.encode(body).decode()
     words = [word for value in case.values for word in vendor_types.spellings(value) if word in whole]
     found = set()
     for path, text in leaves_of(body) if words else ():

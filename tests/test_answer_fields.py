@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 from typing import Any, get_args
 
+import pytest
 from anthropic.types.beta import BetaStopReason
 from google.genai.types import FinishReason
 
@@ -55,6 +56,14 @@ def test_a_protocol_loses_nothing_of_its_own(name: str, form: str) -> None:
     lost = [case for case, told in fates(name, name, form) if told.kind == "named"]
     # a stop reason that no protocol has is said to be unknown
     assert [case.path for case in lost if not (case.key in _STOPS or excusing(case, name, name, form))] == []
+
+
+def test_the_page_of_fields_is_current(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here, and not with the other generated pages: what becomes of each field is found out once."""
+    monkeypatch.syspath_prepend(str(Path(__file__).resolve().parent.parent / "scripts"))
+    from generate_reference import stale_pages
+
+    assert stale_pages(["docs/reference/answer-fields.md"]) == [], "run `make docs`"
 
 
 def test_each_excuse_is_needed() -> None:

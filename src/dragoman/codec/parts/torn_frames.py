@@ -29,6 +29,8 @@ _CALL_MARKS: Final = (b'tool_calls"', b'function_call"', b'functionCall"', b'fun
 _TYPE_MARKS: Final = (b'"type"', b'"arguments"', b'"partial_json"', b'"partialArgs"', b'"args"')
 _NAME: Final = re.compile(rb'"name"\s*:\s*("(?:[^"\\]|\\.){1,512}")')
 _MOST_NAMES: Final = 32
+#: Bytes of the shortest key of these with its colon.
+_SHORTEST: Final = 7
 #: A comment of an event stream that a gateway wrote as data: words, so that it is no rest of a frame.
 _COMMENT: Final = re.compile(rb"\s{0,9}:\s{0,9}(?!nul|tru|fals)[A-Za-z][A-Za-z _.-]{2,80}\s{0,9}\Z")
 
@@ -78,7 +80,7 @@ def unreadable(assembly: Assembly, where: str, problem: str, frame: bytes, *, is
     if _COMMENT.match(frame):  # quirk: comment-as-data
         return assembly.deviate("unreadable-frame", where, "a comment of the event stream")
     told = lose_open_calls(assembly, where, problem)
-    if b'"' not in frame:  # no key, no name: tiny frames may come by the thousand
+    if len(frame) < _SHORTEST or b'"' not in frame:  # no key, no name: tiny frames may come by the thousand
         return
     is_twice = problem == TOLD_TWICE
     names, offered = _names_in(frame, assembly.calls.offered_names), assembly.calls.offered_names

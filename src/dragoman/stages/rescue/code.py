@@ -173,9 +173,9 @@ class Code:
         """Return what closes the quotation that is open; a single mark at the end of what came has."""
         return "" if closes_single(f"{self._last[-1:]} ", self._quote) else self._quote
 
-    def is_quoted(self) -> bool:
-        """Return whether a quotation is open that is no typographic value of an attribute, as in `<a name=“b“>`."""
-        return self.quote() != "" and not (self._quote and self._is_attribute)
+    def is_attribute(self) -> bool:
+        """Return whether the open quotation is a typographic value of an attribute, as in `<a name=“b“>`."""
+        return self._quote != "" and self._is_attribute
 
     def is_line_start(self) -> bool:
         """Return whether only white space stands before, on this line."""

@@ -160,8 +160,6 @@ _OPEN_TAG: Final = rare_pattern(r"<([A-Za-z][\w.:-]{0,63})(?:\s[^<>`]*+)?$")
 #: Characters at the end of a text in which a mark may have begun.
 _LONGEST: Final = 1000
 _LONGEST_TOKEN: Final = 40
-#: What marks begin with that may have begun at the end of a text.
-_FIRST_OF_MARKS: Final = ("<", "[", "\\", "#")
 
 
 def begun(text: str) -> str:
@@ -170,7 +168,7 @@ def begun(text: str) -> str:
     if place >= 0 and _SECTION.startswith(text[place:]):
         return text[place:] if text[place:] != _SECTION else ""
     start = max(0, len(text) - _LONGEST)
-    place = max(text.rfind(first, start) for first in _FIRST_OF_MARKS)
+    place = max(text.rfind("<", start), text.rfind("[", start), text.rfind("\\", start), text.rfind("#", start))
     if place >= 0:
         tail = text[place:]
         if len(tail) <= _LONGEST_TOKEN and may_go_on(tail):
@@ -355,7 +353,7 @@ def begins_comment(line: str) -> bool:
 
 def is_logged(line: str) -> bool:
     """Return whether a line is a log's: what begins in it may go on in the lines behind it."""
-    return _LOG_LINE.match(line) is not None
+    return ":" in line and _LOG_LINE.match(line) is not None
 
 
 def turn_of(line: str, *, is_asked: bool) -> str:

@@ -150,6 +150,10 @@ class Cursor:
         """Return what has come and was not read."""
         return self._text[self._position :]
 
+    def finds(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Return what a pattern finds in what has come, right here. Nothing is skipped."""
+        return pattern.match(self._text, self._position)
+
     def skip(self, count: int) -> None:
         """Skip characters that were seen in `rest`."""
         self._position += count
@@ -158,6 +162,8 @@ class Cursor:
 
     def space(self) -> Generator[Action, None, str]:
         """Skip white space and return it."""
+        if self._text[self._position : self._position + 1].strip():
+            return ""
         seen = ""
         while True:
             found = _SPACE.match(self._text, self._position)

@@ -63,6 +63,10 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
     value, is_joined = tools.read_object(call.name, written)
     if value is None:
         return ""
+    required = schema.root().schema.get("required")
+    lacking = {key for key in required if isinstance(key, str)} - value.keys() if isinstance(required, list) else set()
+    if not value:
+        return EMPTY if lacking and end.passed != WRITTEN else ""
     if is_template(value, schema):
         return TEMPLATE
     if call.is_item and is_explained(value, schema):
@@ -77,10 +81,6 @@ def doubt_of(call: Call, end: Close, arguments: str | None, tools: Tools, famili
     texts = _json.decode(written) if call.in_tags else None
     if isinstance(texts, dict) and (problem := value_problem(texts, value, schema, ends)):
         return problem
-    required = schema.root().schema.get("required")
-    lacking = {key for key in required if isinstance(key, str)} - value.keys() if isinstance(required, list) else set()
-    if lacking and not value and end.passed != WRITTEN:
-        return EMPTY
     begins = value_begins(ends)
     words = frozenset(found[-1] for begin in begins if (found := _WORDS.findall(begin)))
     others = [key for key in schema.names() if words and key not in value and schema.has_member(key)]

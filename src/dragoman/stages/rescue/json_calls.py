@@ -21,11 +21,15 @@ _ID_KEYS: Final = frozenset({"id", "tool_call_id", "call_id"})
 _OTHER_KEYS: Final = frozenset({"type", "index", "status", "thought", "thoughts", "reasoning"})
 _ALL_KEYS: Final = _NAME_KEYS | ARGUMENT_KEYS | _ID_KEYS | _OTHER_KEYS
 _KEY: Final = rare_pattern(r"[\w.-]+")
+#: Characters of a name or an id.
+_LONGEST: Final = 150
+#: The head of nearly every call, up to its arguments.
+_HEAD: Final = rare_pattern(
+    rf"\"name\":\s{{0,8}}(\"[^\"\\]{{1,{_LONGEST}}}\"),\s{{0,8}}\"(?:arguments|parameters)\":\s{{0,8}}(?=\{{)"
+)
 _TAG_NAME: Final = rare_pattern(r"[^<>]+")
 #: Quotation marks around keys and names, with those that close them.
 _QUOTES: Final = {'"': '"', "'": "'", "“": "”", "„": "“”", "‘": "’", "«": "»"}
-#: Characters of a name or an id.
-_LONGEST: Final = 150
 #: The name in an object that may be a call.
 _NAMED: Final = rare_pattern(
     rf"\b(?:{'|'.join(sorted(_NAME_KEYS))})[\"']?\s{{0,40}}:\s{{0,40}}[\"']([^\"']{{1,{_LONGEST}}})[\"']"
@@ -129,8 +133,16 @@ class _CallObject:
         return (yield from self._cursor.take(","))
 
     def _member(self) -> Generator[Action, None, bool]:
-        """Read one member. Return whether the text ended in the arguments."""
+        """Read one member, or those of the usual head at once. Return whether the text ended in the arguments."""
         cursor = self._cursor
+        head = None if self._name or self._held else cursor.finds(_HEAD)
+        if head is not None:
+            cursor.skip(head.end(1) - head.start())
+            self._note("name", head[1])
+            self._is_begun = True
+            yield Begun(self._name, is_body=True)
+            cursor.skip(head.end() - head.end(1))
+            return (yield from self._arguments("{"))
         self._is_mended = self._is_mended or (yield from cursor.peek()) != '"'
         key = yield from _key(cursor)
         if not key:
@@ -142,11 +154,7 @@ class _CallObject:
         if self._is_message:
             yield from self._check(key, first)
         if key in ARGUMENT_KEYS and self._name and not (self._opened or self._held):
-            if first == "<" or (first == "{" and not (yield from cursor.object_begins())):
-                raise NotACall
-            yield Open(self._name, self._id)
-            self._opened = True
-            return not (yield from cursor.json_pieces())
+            return (yield from self._arguments(first))
         if key in _NAME_KEYS and first == "{" and not self._name and self._depth < _MOST_WRAPPED:
             cursor.skip(1)
             self._depth += 1
@@ -159,6 +167,15 @@ class _CallObject:
         if cursor.ended and not cursor.rest() and not self._name:
             raise NotACall
         return False
+
+    def _arguments(self, first: str) -> Generator[Action, None, bool]:
+        """Read the arguments of a named call. Return whether the text ended in them."""
+        cursor = self._cursor
+        if first == "<" or (first == "{" and not (yield from cursor.object_begins())):
+            raise NotACall
+        yield Open(self._name, self._id)
+        self._opened = True
+        return not (yield from cursor.json_pieces())
 
     def _check(self, key: str, first: str) -> Parser:
         """Check a member of what may be an answer in JSON: no call has such a key, or such a value."""
@@ -322,7 +339,8 @@ def call_objects(cursor: Cursor, tools: Tools, *ends: str, is_message: bool = Fa
     cursor.stops = ends or cursor.stops
     yield from cursor.space()
     listed = yield from cursor.take("[")
-    yield from cursor.space()
+    if listed:
+        yield from cursor.space()
     count, opener = 0, (yield from cursor.take("{"))
     while opener:
         yield from call_object(cursor, tools, is_message=is_message)

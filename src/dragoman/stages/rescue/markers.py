@@ -195,16 +195,18 @@ class SeenTags:
             return _INSIDE
         return "" if self.moved.isdisjoint(value_tags(family)) else _MOVED
 
-    def see(self, text: str, found: re.Match[str], code: Code, markers: Markers) -> str:
+    def see(self, found: re.Match[str], code: Code, markers: Markers, *, is_within: bool) -> str:
         """Take a tag found in a text. Return it if it tells something of the calls before it, else "".
+
+        `is_within`: it stands in a quotation.
 
         A quoted tag, one that a sentence names, the end of one, and one of a call whose tool was not offered tell
         nothing.
         """
-        tag = found.group()
+        tag, text = found.group(), found.string
         if _is_element(tag) and code.is_behind_space() and _IN_SENTENCE.match(text, found.end()):
             return ""
-        is_quoted = not code.is_line_start() and code.is_quoted()
+        is_quoted = is_within and not (code.is_line_start() or code.is_attribute())
         if (pair := THOUGHTS.get(tag)) is not None:
             behind = text[found.end() :]
             is_apart = behind[:1] in (" ", "\t") and behind.lstrip(" \t")[:1] not in ("", "\r", "\n")

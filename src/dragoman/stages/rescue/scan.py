@@ -202,11 +202,11 @@ class Scanner:
             if text[passed:] in self._markers.partial and not self._is_ended:
                 position = passed  # a longer one may come
                 break
-            if self._code.is_within():
-                quote = self._code.quote()
-                if quote and not is_tag:
-                    return self._begin_cover(text, found, quote, out)
-                end = 0 if quote else self._code.end_of_inline(text[passed:], is_ended=self._is_ended)
+            quote = self._code.quote() if self._code.is_within() else None
+            if quote and not is_tag:
+                return self._begin_cover(text, found, quote, out)
+            if quote == "":
+                end = self._code.end_of_inline(text[passed:], is_ended=self._is_ended)
                 if end is None:
                     position = passed
                     break
@@ -219,7 +219,8 @@ class Scanner:
                 position = passed
                 break
             if is_tag:
-                return self._pass_tag(text, found, out)
+                text, passed, position = self._pass_tag(text, found, out, is_within=bool(quote))
+                continue
             run = self._markers.repeated.match(text, passed)
             if run is not None:  # no family begins a call so: the last two of them alone may
                 position = text.rfind(run[1], passed, run.end() - len(run[1]))
@@ -251,12 +252,14 @@ class Scanner:
             self._start(family, opener, text[len(opener) :])
         return self._run(out)
 
-    def _pass_tag(self, text: str, found: re.Match[str], out: list[Found]) -> str:
-        """Pass a tag that no call took as text."""
-        told = self._seen.see(text, found, self._code, self._markers)
+    def _pass_tag(self, text: str, found: re.Match[str], out: list[Found], *, is_within: bool) -> tuple[str, int, int]:
+        """Pass a tag that no call took as text. Return the text that is left, how far it has passed, and that again."""
+        told = self._seen.see(found, self._code, self._markers, is_within=is_within)
         self._feed(found.group())
+        if not told:
+            return text, found.end(), found.end()
         out.append(Prose(text[: found.end()], told))
-        return text[found.end() :]
+        return text[found.end() :], 0, 0
 
     def _let_go(self, text: str, passed: int, cut: int, out: list[Found]) -> None:
         """Pass text up to `cut` as prose, and what follows too if it stands in code; otherwise hold that."""

@@ -400,15 +400,14 @@ class Rescue:
         self._take_all(whole.behind)
 
     def _release_thinking(self) -> None:
-        for index, part in list(self._parts.items()):
-            if part.held:
-                part.held.take()
-                if part.index < 0:
-                    self._open_again(part)
-                self._out.append(ThinkingDelta(part.index, part.raw.take()))
-                if part.is_ended:
-                    self._close(part)
-                    del self._parts[index]
+        for index, part in [each for each in self._parts.items() if each[1].held]:
+            part.held.take()
+            if part.index < 0:
+                self._open_again(part)
+            self._out.append(ThinkingDelta(part.index, part.raw.take()))
+            if part.is_ended:
+                self._close(part)
+                del self._parts[index]
 
     def _open_again(self, part: Part) -> None:
         """Continue thinking in a part of its own."""

@@ -158,7 +158,7 @@ class Ended(msgspec.Struct, eq=False):
     def think(self) -> None:
         """Keep the waiting calls as drafts: the text was thinking."""
         self._told_draft = self._told_draft or self._told
-        drafts = self.take()
+        drafts = self.take() if self.reads == "behind" else []
         self._drafts += drafts
         for call, _ in drafts:
             self.think_of(call.family)

@@ -71,9 +71,16 @@ def closing_of(opener: str) -> str:
 def first_of(text: str, literals: tuple[str, ...]) -> tuple[str, bool]:
     """Return the longest literal that begins a text, or "", and whether more text cannot change it."""
     found = max(filter(text.startswith, literals), key=len) if text.startswith(literals) else ""
+    if len(text) >= _longest(literals):
+        return found, True
     if len(text) <= _MOST_CUT:
         return found, text not in _beginnings(literals)
-    return found, not any(one.startswith(text) and one != text for one in literals)
+    return found, not any(len(one) > len(text) and one.startswith(text) for one in literals)
+
+
+@functools.lru_cache(maxsize=128)
+def _longest(literals: tuple[str, ...]) -> int:
+    return max(map(len, literals), default=0)
 
 
 @functools.lru_cache(maxsize=128)
@@ -83,7 +90,7 @@ def _beginnings(literals: tuple[str, ...]) -> frozenset[str]:
 
 
 _MOST_HEAD: Final = 256
-#: Characters of a text that may become a literal.
+#: Characters of a text that is looked up among the beginnings of literals.
 _MOST_CUT: Final = 256
 
 

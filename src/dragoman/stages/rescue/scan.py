@@ -174,8 +174,7 @@ class Scanner:
             is_held = may_be_prefixed(name) or self._tools.has(name.rstrip())
             cut = 0 if is_held else self._hold_from(text, 0, 0)
             self._said, self._hold = self._said + text[:cut], text[cut:]
-            if cut:
-                self._prose(text[:cut], out)
+            self._prose(text[:cut], out)
             return ""
         if name:
             begun = openers.begun_behind(name, bare)
@@ -281,8 +280,7 @@ class Scanner:
     def _pass_covered(self, cover: Cover, text: str, out: list[Found]) -> str:
         end = cover.end(text)
         passed = text if end < 0 else text[:end]
-        if passed:
-            self._prose(passed, out)
+        self._prose(passed, out)
         if end >= 0:
             self._cover = None
             self._code.set_quote(cover.still_open)
@@ -308,8 +306,9 @@ class Scanner:
         return not text[passed:place].strip() and self._code.is_line_start()
 
     def _prose(self, text: str, out: list[Found]) -> None:
-        self._feed(text)
-        say(text, out)
+        if text:
+            self._feed(text)
+            say(text, out)
 
     def _feed(self, text: str) -> None:
         """Take text outside of calls: code may begin or end in it."""

@@ -31,14 +31,24 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 
 
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
-    """As `_parse`, with the first name read already. Behind a call to another tool a marker begins its own."""
+    """As `_parse`, with the first name read already. Behind a call to another tool a marker begins its own.
+
+    The next call may lack its marker, too: `NAME{…}NAME{…}`.
+    """
     if opener[-1:] == " ":
         raise NotACall  # a word and an object
     yield from cursor.take("\n")
     name = yield from begun(tools, opener)
     yield from _arguments(cursor, name)
-    if tools.has(name) and (yield from cursor.closing(_MARKER)):
-        yield from _parse(cursor, tools, _MARKER)
+    while tools.has(name):
+        if (yield from cursor.closing(_MARKER)):
+            return (yield from _parse(cursor, tools, _MARKER))
+        yield from cursor.space()
+        if not (yield from cursor.peek()).isalpha():
+            return
+        name = yield from named(cursor, tools)
+        yield from cursor.take("\n")
+        yield from _arguments(cursor, name)
 
 
 def _arguments(cursor: Cursor, name: str) -> Parser:

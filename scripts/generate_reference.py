@@ -63,8 +63,9 @@ def render_events() -> str:
     """Every event class, then the values that they carry."""
     grammar = inspect.getdoc(events) or ""
     kinds = get_args(events.Event)
-    values = [kind for _, kind in inspect.getmembers(types, _is_struct) if kind.__module__ == types.__name__]
-    values.sort(key=lambda kind: inspect.getsourcelines(kind)[1])
+    places = ("dragoman.types", "dragoman.money")
+    values = [kind for _, kind in inspect.getmembers(types, _is_struct) if kind.__module__ in places]
+    values.sort(key=lambda kind: (places.index(kind.__module__), inspect.getsourcelines(kind)[1]))
     return "\n".join(
         [
             "# Events",

@@ -19,7 +19,18 @@ from dragoman.events import fold
 from dragoman.protocols import PROTOCOLS
 from dragoman.providers.catalog import Provider, load_catalog
 from dragoman.providers.endpoint import Outgoing, endpoint, filled
-from dragoman.types import Message, Params, ProtocolName, Reasoning, Request, Text, Tool, ToolCall, ToolResult, Usage
+from dragoman.types import (
+    TOKEN_KINDS,
+    Message,
+    Params,
+    ProtocolName,
+    Reasoning,
+    Request,
+    Text,
+    Tool,
+    ToolCall,
+    ToolResult,
+)
 from for_each import for_each
 
 FOLDER = Path(__file__).parent / "providers"
@@ -155,7 +166,7 @@ def reply_of(name: str, pieces: list[bytes]) -> dict[str, Any]:
     reply = fold(events)
     assert reply.error is None
     assert [(call.name, call.values()) for call in reply.tool_calls] == [("get_weather", {"city": "Paris"})]
-    usage = {field: getattr(reply.usage, field) for field in Usage.__struct_fields__}
+    usage = {field: getattr(reply.usage, field) for field in TOKEN_KINDS}
     return {
         "text": reply.text,
         "thinking": reply.thinking,

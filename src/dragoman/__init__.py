@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from dragoman.inputs.saved_messages import dump_messages, load_messages
     from dragoman.types import (
         Attempt,
+        BilledApart,
         Cost,
         Effort,
         FailureKind,
@@ -95,15 +96,16 @@ if TYPE_CHECKING:
     embed = _shared.embed
 
 __all__ = [
-    "Answer", "AsyncClient", "AsyncRun", "AsyncStream", "Attempt", "CallFailed", "CallFailureKind", "Client",
-    "ConfigError", "Cost", "Deviation", "DragomanError", "Effort", "Embeddings", "Event", "Failure", "FailureKind",
-    "Finish", "McpFailed", "Media", "Message", "MissingExtra", "ModelFacts", "Named", "Native", "NativeEvent", "Opaque",
-    "Origin", "Outcome", "OutputInvalid", "Params", "Part", "PartEvent", "ProtocolName", "Reasoning", "Reply",
-    "Request", "ResponseSchema", "Role", "Run", "Severity", "Start", "StepLimit", "StopReason", "Stream",
-    "StreamedCall", "Text", "TextDelta", "TextEnd", "TextStart", "Thinking", "ThinkingDelta", "ThinkingEnd",
-    "ThinkingStart", "Tool", "ToolCall", "ToolCallDelta", "ToolCallEnd", "ToolCallFailed", "ToolCallStart",
-    "ToolFinished", "ToolResult", "ToolStarted", "Usage", "UsageError", "UsageUpdate", "WireError", "decode",
-    "dump_messages", "embed", "fold", "load_messages", "reply", "run", "run_stream", "stream", "unfold",
+    "Answer", "AsyncClient", "AsyncRun", "AsyncStream", "Attempt", "BilledApart", "CallFailed", "CallFailureKind",
+    "Client", "ConfigError", "Cost", "Deviation", "DragomanError", "Effort", "Embeddings", "Event", "Failure",
+    "FailureKind", "Finish", "McpFailed", "Media", "Message", "MissingExtra", "ModelFacts", "Named", "Native",
+    "NativeEvent", "Opaque", "Origin", "Outcome", "OutputInvalid", "Params", "Part", "PartEvent", "ProtocolName",
+    "Reasoning", "Reply", "Request", "ResponseSchema", "Role", "Run", "Severity", "Start", "StepLimit",
+    "StopReason", "Stream", "StreamedCall", "Text", "TextDelta", "TextEnd", "TextStart", "Thinking",
+    "ThinkingDelta", "ThinkingEnd", "ThinkingStart", "Tool", "ToolCall", "ToolCallDelta", "ToolCallEnd",
+    "ToolCallFailed", "ToolCallStart", "ToolFinished", "ToolResult", "ToolStarted", "Usage", "UsageError",
+    "UsageUpdate", "WireError", "decode", "dump_messages", "embed", "fold", "load_messages", "reply", "run",
+    "run_stream", "stream", "unfold",
 ]  # fmt: skip
 
 #: Modules that hold the names of `__all__`, in the order in which they are looked for.

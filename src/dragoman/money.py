@@ -1,4 +1,4 @@
-"""Money as whole numbers: nano-dollars (10⁻⁹ USD) in the ledger, micro-dollars where a limit is compared.
+"""Tokens, and money as whole numbers: nano-dollars (10⁻⁹ USD) in the ledger, micro-dollars where a limit is compared.
 
 Only the cost of one attempt is rounded, once, half up; sums of it are exact. Unknown is None, never 0.
 """
@@ -6,11 +6,9 @@ Only the cost of one attempt is rounded, once, half up; sums of it are exact. Un
 from __future__ import annotations
 
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_HALF_UP, Context, Decimal
-from typing import Final, final
+from typing import Final, Literal, final
 
 import msgspec
-
-from dragoman.types import Usage
 
 NANO: Final = 10**9
 #: An amount (nine million dollars) or a count beyond it is nothing that a provider means for one attempt; sums have 64
@@ -21,6 +19,67 @@ MOST_TOKENS: Final = 2**40
 _PLACES: Final = 40
 #: For amounts that others wrote. As a fraction, `1e-999999999` has a denominator of a thousand million digits.
 _EXACT: Final = Context(prec=64, rounding=ROUND_HALF_UP, Emin=MIN_EMIN, Emax=MAX_EMAX, traps=[])
+
+
+@final
+class BilledApart(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
+    """The part of a usage that has prices of its own.
+
+    Attributes:
+        tier: the service tier that answered, "" for the standard one.
+        cache_write_long: those of `Usage.cache_write` that are kept for an hour.
+        input_audio, output_audio: tokens of sound among `Usage.input` and `Usage.output`.
+        output_image: tokens of pictures among `Usage.output`.
+        cache_read_audio: those of `Usage.cache_read` that are sound; None is "not reported".
+    """
+
+    tier: str = ""
+    cache_write_long: int = 0
+    input_audio: int = 0
+    output_audio: int = 0
+    output_image: int = 0
+    cache_read_audio: int | None = None
+
+
+@final
+class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
+    """Tokens; None is "not reported", never 0. `input` includes cached ones, `output` includes reasoning.
+
+    `apart` is None if all of it has the usual prices.
+    """
+
+    input: int | None = None
+    output: int | None = None
+    cache_read: int | None = None
+    cache_write: int | None = None
+    reasoning: int | None = None
+    apart: BilledApart | None = None
+
+    def merged(self, later: Usage) -> Usage:
+        """Return the usage with a later report merged: output only grows, 0 takes nothing back, later input counts."""
+        if later == self:
+            return self
+        return Usage(
+            later.input or (later.input if self.input is None else self.input),
+            self.output if later.output is None else max(later.output, self.output or 0),
+            later.cache_read or (later.cache_read if self.cache_read is None else self.cache_read),
+            later.cache_write or (later.cache_write if self.cache_write is None else self.cache_write),
+            self.reasoning if later.reasoning is None else max(later.reasoning, self.reasoning or 0),
+            later.apart or self.apart,
+        )
+
+
+NO_USAGE: Final = Usage()
+#: The counts of `Usage`, its first fields.
+TOKEN_KINDS: Final = Usage.__struct_fields__[:-1]
+
+
+@final
+class Cost(msgspec.Struct, frozen=True, repr_omit_defaults=True):
+    """US dollars, and their source: the provider's report, the user's own price list, or the price catalogue."""
+
+    usd: Decimal
+    source: Literal["provider", "user", "catalogue"]
 
 
 def nano_from_usd(usd: Decimal) -> int | None:
@@ -44,8 +103,9 @@ def bounded_usage(usage: Usage) -> Usage:
     bits = (usage.input or 0) | (usage.output or 0) | (usage.cache_read or 0) | (usage.cache_write or 0)
     if 0 <= bits | (usage.reasoning or 0) < MOST_TOKENS:  # a power of two, so each of them is
         return usage
-    figures = (usage.input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning)
-    return Usage(*[each if each is not None and 0 <= each < MOST_TOKENS else None for each in figures])
+    figures = {name: getattr(usage, name) for name in TOKEN_KINDS}
+    known = {name: each for name, each in figures.items() if each is not None and 0 <= each < MOST_TOKENS}
+    return msgspec.structs.replace(usage, **(dict.fromkeys(TOKEN_KINDS) | known))
 
 
 def render_usd(nano: int) -> str:

@@ -6,7 +6,6 @@ from writes them back.
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, final
 
 import msgspec
@@ -14,6 +13,11 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Raw
 from dragoman.misuse import UsageError, kind_of
+from dragoman.money import NO_USAGE as NO_USAGE
+from dragoman.money import TOKEN_KINDS as TOKEN_KINDS
+from dragoman.money import BilledApart as BilledApart
+from dragoman.money import Cost as Cost
+from dragoman.money import Usage as Usage
 
 if TYPE_CHECKING:  # a default, so that `Reply` alone is a type; only type checkers need it
     from pathlib import Path
@@ -377,40 +381,6 @@ class Request(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 
 # ---------------------------------------------------------------- what it took
-
-
-@final
-class Usage(msgspec.Struct, frozen=True, repr_omit_defaults=True, gc=False):
-    """Tokens; None is "not reported", never 0. `input` includes cached ones, `output` includes reasoning."""
-
-    input: int | None = None
-    output: int | None = None
-    cache_read: int | None = None
-    cache_write: int | None = None
-    reasoning: int | None = None
-
-    def merged(self, later: Usage) -> Usage:
-        """Return the usage with a later report merged: output only grows, 0 takes nothing back, later input counts."""
-        if later == self:
-            return self
-        return Usage(
-            later.input or (later.input if self.input is None else self.input),
-            self.output if later.output is None else max(later.output, self.output or 0),
-            later.cache_read or (later.cache_read if self.cache_read is None else self.cache_read),
-            later.cache_write or (later.cache_write if self.cache_write is None else self.cache_write),
-            self.reasoning if later.reasoning is None else max(later.reasoning, self.reasoning or 0),
-        )
-
-
-NO_USAGE: Final = Usage()
-
-
-@final
-class Cost(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """US dollars, and their source: the provider's report, the user's own price list, or the price catalogue."""
-
-    usd: Decimal
-    source: Literal["provider", "user", "catalogue"]
 
 
 #: "answered": to its end; "failed": before anything of the answer; "broken": in the answer; "cancelled": its caller

@@ -19,7 +19,7 @@ from dragoman.events.event_lines import event_object
 from dragoman.protocol import Protocol
 from dragoman.protocols import PROTOCOLS
 from dragoman.protocols.recognize import SHORT_NAMES, recognize
-from dragoman.types import Cost, ProtocolName, Tool, ToolCall, Usage
+from dragoman.types import TOKEN_KINDS, Cost, ProtocolName, Tool, ToolCall
 
 _CHUNK: Final = 65_536  # bytes
 _LARGEST: Final = 128 << 20  # bytes of a file that an option names; a device may have no end
@@ -233,7 +233,7 @@ def render_result(reply: Reply) -> bytes:
             "text": reply.text,
             "thinking": reply.thinking,
             "stop_reason": reply.stop_reason,
-            "usage": {name: getattr(usage, name) for name in Usage.__struct_fields__},
+            "usage": {name: getattr(usage, name) for name in TOKEN_KINDS},
             "cost": None if reply.cost is None else _cost_object(reply.cost),
             "model": reply.model,
             "error": error_object(reply.error),

@@ -21,7 +21,9 @@ from dragoman.inputs.params import read_params
 from dragoman.routing.target import Target
 from dragoman.types import (
     NO_USAGE,
+    TOKEN_KINDS,
     Attempt,
+    BilledApart,
     Cost,
     Effort,
     Message,
@@ -198,13 +200,25 @@ def sum_of(replies: Sequence[Reply]) -> tuple[Usage, Cost | None]:
     if len(replies) == 1:
         return replies[0].usage, replies[0].cost
     sums: dict[str, int | None] = {}
-    for field in Usage.__struct_fields__:
+    for field in TOKEN_KINDS:
         figures = [getattr(reply.usage, field) for reply in replies]
         sums[field] = None if None in figures else sum(figures)
+    aparts = [reply.usage.apart for reply in replies if reply.usage.apart is not None]
+    apart = _sum_apart(aparts) if aparts else None
     costs = [reply.cost for reply in replies if reply.cost is not None]
     if len(costs) < len(replies) or not costs:
-        return Usage(**sums) if replies else NO_USAGE, None
-    return Usage(**sums), Cost(sum((cost.usd for cost in costs), Decimal(0)), costs[0].source)
+        return Usage(**sums, apart=apart) if replies else NO_USAGE, None
+    return Usage(**sums, apart=apart), Cost(sum((cost.usd for cost in costs), Decimal(0)), costs[0].source)
+
+
+def _sum_apart(aparts: Sequence[BilledApart]) -> BilledApart:
+    """Return the sum of what is billed apart. Several service tiers have no prices together."""
+    tier = "+".join(sorted({apart.tier for apart in aparts if apart.tier}))
+    sums: dict[str, int | None] = {}
+    for name in BilledApart.__struct_fields__[1:]:
+        counts = [getattr(apart, name) for apart in aparts]
+        sums[name] = None if None in counts else sum(counts)
+    return msgspec.structs.replace(BilledApart(tier), **sums)
 
 
 def field_keywords(

@@ -399,10 +399,15 @@ def _price(name: str, table: Mapping[str, Any], catalog: Catalog) -> Price:
     if "*" in name:
         raise ConfigError(f"{where}: expected one provider/model, got a pattern, which only [models] takes")
     price = as_struct(table, Price, where)
-    for field in Price.__struct_fields__:
-        value = getattr(price, field)
-        if value is not None and not (value.is_finite() and 0 <= value < _DEAREST):
-            raise ConfigError(f"{where}.{field}: expected US dollars per million tokens, got {str(value)[:40]}")
+    for tier, each in (("", price), *((f".tiers.{dotted(tier)}", each) for tier, each in price.tiers.items())):
+        if each is not price and each.tiers:
+            raise ConfigError(f"{where}{tier}.tiers: expected the tiers beside each other")
+        for field in Price.__struct_fields__[:-1]:
+            value = getattr(each, field)
+            if value is not None and not (value.is_finite() and 0 <= value < _DEAREST):
+                raise ConfigError(
+                    f"{where}{tier}.{field}: expected US dollars per million tokens, got {str(value)[:40]}"
+                )
     return price
 
 

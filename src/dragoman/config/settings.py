@@ -182,12 +182,22 @@ class HttpConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @final
 class Price(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """US dollars per million tokens. Cached tokens without a price of their own cost as `input`."""
+    """US dollars per million tokens.
+
+    Cached tokens without a price of their own cost as `input`, those that are kept for an hour twice as much. The cost
+    of sound, of pictures in answers, and of a service tier is unknown without one. `tiers`: by their names.
+    """
 
     input: Decimal
     output: Decimal
     cache_read: Decimal | None = None
     cache_write: Decimal | None = None
+    cache_write_long: Decimal | None = None
+    input_audio: Decimal | None = None
+    output_audio: Decimal | None = None
+    output_image: Decimal | None = None
+    cache_read_audio: Decimal | None = None
+    tiers: dict[str, Price] = {}
 
 
 @final

@@ -146,7 +146,13 @@ class RequestLimits:
         body, known = outgoing.body, target.limits
         answers, limits = has_text(outgoing.url), target.protocol.output_limits
         bound = bound_of(
-            body, limits, max_output=known.max_output, context=known.context, answers=answers, fields=outgoing.fields
+            body,
+            limits,
+            max_output=known.max_output,
+            context=known.context,
+            answers=answers,
+            fields=outgoing.fields,
+            marks_cache=target.protocol.marks_cache or target.dialect.supports_cache_control,
         )
         most, tokens = self._admission.bound(target, bound), (bound.input or 0) + (bound.output or 0)
         if charges.expects:

@@ -12,6 +12,7 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.codec.cost import apart_of, tier_of
 from dragoman.codec.patterns import rare_pattern
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.types import Usage
@@ -27,7 +28,7 @@ _MEDIA: Final = rare_pattern(rb'"i(?:mages?(?:_url)?|n(?:put_(?:image|audio)|lin
 #: escaped, and in the schema of a tool such a name has no text. A request has fifty quotes and more: one look at the
 #: first letter passes over most of them, and no letter is looked at by two of the ways that follow.
 _ELSEWHERE: Final = rare_pattern(
-    rb'"(?=[cfpt])(?:type"\s*:\s*"(?=[adfiv])'
+    rb'"(?=[acfpt])(?:audio"\s*:\s*\{\s*"id"|type"\s*:\s*"(?=[adfiv])'
     rb'(?:audio_url|i(?:nput_(?:file|video)|tem_reference)|(?:document|file|video)(?:_url)?)"|'
     rb'c(?:onversation"\s*:\s*(?:"|\{\s*"(?:id|version|variables)")|ached_?[cC]ontent"\s*:\s*")|'
     rb'file_?(?:id|[uU]ri|url|[dD]ata)"\s*:\s*"|'
@@ -42,9 +43,16 @@ _MOST_LISTS: Final = 4_096
 _PICTURES: Final = rare_pattern(rb'"images"\s*:\s*\[')
 #: How each of both begins: most requests have none of them, so one look takes the place of two.
 _SPECIAL: Final = re.compile(
-    rb'"(?:file|i(?:mage|tem_ref|n(?:put_|line))|c(?:onversation"|ached)|document(?:_url)?"|video|audio_url"|'
+    rb'"(?:file|i(?:mage|tem_ref|n(?:put_|line))|c(?:onversation"|ached)|document(?:_url)?"|video|audio(?:_url)?"|'
     rb'pr(?:evious_response_id"|ompt"))'
 )
+#: How requests name sound, and a part of the prompt that a provider keeps for an hour.
+_SOUND: Final = re.compile(rb"[aA](?:udio|UDIO)")
+_AN_HOUR: Final = b'"1h"'
+#: The fields that choose a service tier, the speed, and the region of the computers.
+_TIERS: Final = frozenset(("service_tier", "serviceTier", "speed", "inference_geo"))
+_TIER_BYTES: Final = tuple(b'"%b"' % name.encode() for name in sorted(_TIERS))
+_NOTHING: Final = Raw(b"")
 #: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
 _WIDEST: Final = 2_097_152
 #: What such a key has. An expression finds several bytes faster than the methods of `bytes`, which find one faster.
@@ -69,7 +77,7 @@ _PROMPT: Final = "prompt"
 _NAMED: Final = _COPIES | _INSIDE | {_PROMPT}
 #: Names of a request's own fields of which the body needs a further look: these, and what `_SPECIAL` finds of names.
 _TELLING: Final = _NAMED.union(
-    ("image", "images", "image_url", "input_image", "input_audio", "conversation", "previous_response_id"),
+    ("audio", "image", "images", "image_url", "input_image", "input_audio", "conversation", "previous_response_id"),
     [f"inline{mark}{data}" for mark in ("", "_") for data in ("data", "Data")],
     [f"cached{mark}{content}" for mark in ("", "_") for content in ("content", "Content")],
     [f"file{mark}{what}" for mark in ("", "_") for what in ("id", "uri", "Uri", "url", "data", "Data")],
@@ -104,6 +112,7 @@ def bound_of(
     context: int | None = None,
     answers: bool = True,
     fields: Mapping[str, Raw] | None = None,
+    marks_cache: bool = False,
 ) -> Usage:
     """Return the most that a request can use.
 
@@ -112,21 +121,52 @@ def bound_of(
         max_output, context: the model's limits in tokens, or None.
         answers: a text comes back; for embeddings none does.
         fields: as of `Outgoing`.
+        marks_cache: the request may say how long a part of it is kept.
     """
+    members = _members(body) if fields is None else fields
     is_special = _SPECIAL.search(body) is not None if fields is None else not _are_plain(fields)
     is_hidden = _BACKSLASH in body and _ESCAPE.search(body) is not None and _HIDDEN.search(body) is not None
-    size = len(body) + _ADDED
-    if is_special:
-        size += _media(body) * _MEDIUM
-    if is_hidden or (is_special and _stands_elsewhere(body)):
+    media = _media(body) if is_special else 0
+    is_elsewhere = is_hidden or (is_special and _stands_elsewhere(body))
+    size = len(body) + _ADDED + media * _MEDIUM
+    if is_elsewhere:
         size += context or _WIDEST
-    output = _longest(max_output) * _MOST_COPIES if is_hidden else _output(body, limits, max_output, fields)
-    return Usage(input=size, output=output if answers else 0)
+    is_heard = is_hidden or ((media > 0 or is_elsewhere) and _SOUND.search(body) is not None)
+    if is_hidden or isinstance(members, _json.Malformed):
+        output = _longest(max_output) * _MOST_COPIES
+    else:
+        output = _output(body, limits, max_output, members, is_once=fields is not None)
+    apart = apart_of(
+        asked_tier(body, fields),
+        cache_write_long=size * (marks_cache and (is_hidden or body.find(_AN_HOUR) >= 0)),
+        input_audio=size * is_heard,
+        output_audio=output * (type(members) is dict and _says_sound(members)),
+    )
+    return Usage(input=size, output=output if answers else 0, apart=apart)
+
+
+def asked_tier(body: bytes, fields: Mapping[str, Raw] | None) -> str:
+    """Return the service tier that a request names, "" for the standard one."""
+    if fields is None:
+        found = any(body.find(name) >= 0 for name in _TIER_BYTES) and _members(body)
+        fields = found if type(found) is dict else {}
+    if _TIERS.isdisjoint(fields):
+        return ""
+    return tier_of(*[_json.decode(fields[name]) for name in _TIERS if name in fields])
+
+
+def _says_sound(fields: Mapping[str, Raw]) -> bool:
+    """Return whether a request asks for an answer in sound."""
+    if "audio" in fields or _SOUND.search(fields.get("modalities", _NOTHING)) is not None:
+        return True
+    inner = [fields[name] for name in _INSIDE.intersection(fields)]
+    return any(b"odalities" in bytes(text) and _SOUND.search(text) is not None for text in inner)
 
 
 def expected_of(body: bytes, bound: Usage) -> Usage:
     """Return what a request will likely use."""
-    return Usage(input=min(-(-len(body) // _PER_TOKEN), bound.input or 0), output=min(_USUAL, bound.output or 0))
+    input, output = min(-(-len(body) // _PER_TOKEN), bound.input or 0), min(_USUAL, bound.output or 0)
+    return Usage(input=input, output=output, apart=bound.apart)
 
 
 def has_text(url: str) -> bool:
@@ -177,12 +217,11 @@ def _is_plain(text: bytes) -> bool:
 
 
 def _output(
-    body: bytes, limits: Sequence[Sequence[str]], max_output: int | None, written: Mapping[str, Raw] | None
+    body: bytes, limits: Sequence[Sequence[str]], max_output: int | None, fields: Mapping[str, Raw], *, is_once: bool
 ) -> int:
     """Return the answer's limit. A repeated name is read differently by servers, so then no limit counts."""
     longest = _longest(max_output)
-    fields = _members(body) if written is None else written
-    if isinstance(fields, _json.Malformed) or _is_spelled_otherwise(fields):
+    if _is_spelled_otherwise(fields):
         return longest * _MOST_COPIES
     copies = 1
     if not _NAMED.isdisjoint(fields):
@@ -199,7 +238,7 @@ def _output(
             copies = max([copies, *[_copies(body, name, table[name]) for name in _COPIES.intersection(table)]])
         if _PROMPT in fields:
             copies *= _prompts(body, fields[_PROMPT])
-    return (_limit(body, limits, fields, is_once=written is not None) or longest) * copies
+    return (_limit(body, limits, fields, is_once=is_once) or longest) * copies
 
 
 def _is_spelled_otherwise(fields: Mapping[str, Raw]) -> bool:

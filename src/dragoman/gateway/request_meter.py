@@ -9,10 +9,12 @@ from typing import Final, Protocol, final
 
 import msgspec
 
+from dragoman.codec.cost import tier_of
 from dragoman.events import Event, Failure, Finish
 from dragoman.gateway.admission import NOTHING_APART, RequestLimits
+from dragoman.gateway.attempt_bounds import asked_tier
 from dragoman.gateway.telemetry.pricing import Pricing
-from dragoman.gateway.telemetry.rate_limits import ID_NAMES, provider_request_id
+from dragoman.gateway.telemetry.rate_limits import ID_NAMES, TIER_HEADER, provider_request_id
 from dragoman.gateway.telemetry.record import Record
 from dragoman.http.response import TransportFailed
 from dragoman.ledger.journal.records import (
@@ -30,7 +32,7 @@ from dragoman.providers.endpoint import Outgoing
 from dragoman.routing.metering import count_text
 from dragoman.routing.target import Target
 from dragoman.secret import name_alone
-from dragoman.types import NO_USAGE, Cost, Outcome, Usage
+from dragoman.types import NO_USAGE, BilledApart, Cost, Outcome, Usage
 
 #: Refusals that nobody bills.
 _VOID: Final = frozenset({400, 401, 403, 404, 413, 422, 429})
@@ -85,6 +87,7 @@ class RequestMeter(msgspec.Struct, eq=False):
     _target: Target | None = None
     _attempt: bytes | None = None  # the one that is under way
     _size: int = 0
+    _tier: str = ""  # that the request names
     has_refused: bool = False
     grown: int = 0
     usage: Usage | None = None
@@ -123,6 +126,7 @@ class RequestMeter(msgspec.Struct, eq=False):
             apart = limits.apart
         key = record.virtual_key
         self._size = size = len(outgoing.body)
+        self._tier = asked_tier(outgoing.body, outgoing.fields)
         started = time.time_ns() // 1_000
         id = ledger.ids.next(started)
         intent = Intent(
@@ -169,7 +173,7 @@ class RequestMeter(msgspec.Struct, eq=False):
                 self._limits.settle(0, 0)  # it was not sent
             return
         if type(told) is Finish:
-            usage = self._believed(told.usage)
+            usage = self._believed(told.usage if told.usage.apart is not None else self._with_header(told.usage))
             if usage.output is not None and usage.input is not None:
                 self._settle("settled", usage, "", 200, told.cost, reported=True)
             else:
@@ -204,7 +208,7 @@ class RequestMeter(msgspec.Struct, eq=False):
         if usage.output == 0:
             self._count()
             if self.grown:
-                usage = Usage(usage.input or None, None, usage.cache_read, usage.cache_write, usage.reasoning)
+                usage = msgspec.structs.replace(usage, input=usage.input or None, output=None)
         most = None if self._limits is None else self._limits.apart.most_tokens
         if most is not None and (usage.input or 0) + (usage.output or 0) > _BELIEVED * most:
             return NO_USAGE
@@ -224,6 +228,8 @@ class RequestMeter(msgspec.Struct, eq=False):
 
     def _counted(self, target: Target, usage: Usage) -> tuple[int | None, PriceSnapshot | None]:
         pricing = self._ledger.pricing
+        if pricing is not None and usage.apart is not None and usage.apart.tier not in ("", self._tier):
+            pricing.note_tier(target.name, usage.apart.tier)
         return (None, None) if pricing is None else pricing.nano(target.name, usage)
 
     def _seen(self, told: Usage) -> Usage:
@@ -237,7 +243,13 @@ class RequestMeter(msgspec.Struct, eq=False):
             usage.cache_read,
             usage.cache_write,
             usage.reasoning,
+            usage.apart or (BilledApart(self._tier) if self._tier else None),
         )
+
+    def _with_header(self, usage: Usage) -> Usage:
+        """Return a usage with the service tier that the headers of its answer name."""
+        tier = tier_of(self.headers.get(TIER_HEADER))
+        return msgspec.structs.replace(usage, apart=BilledApart(tier)) if tier else usage
 
     def _settle(
         self,

@@ -381,6 +381,7 @@ class Protocol(msgspec.Struct, frozen=True):
         follows host and port there.
         end_marks: the frame that ends a stream contains one of these; none if no frame does.
         stop_mark: the same for a frame before it that gives the stop reason; such bytes stand in no text.
+        marks_cache: a request may say how long a provider keeps a part of it.
         output_limits: where a request limits the answer's tokens, each as a path of names.
     """
 
@@ -418,6 +419,7 @@ class Protocol(msgspec.Struct, frozen=True):
     stop_mark: re.Pattern[bytes] | None = None
     hosted_paths: tuple[HostedPath, ...] = ()
     output_limits: tuple[tuple[str, ...], ...] = ()
+    marks_cache: bool = False
 
 
 def no_glance(body: bytes, *, path: str = "") -> Peek | None:

@@ -34,6 +34,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         known_as: other names of it, for messages.
         start: the command that starts a server on this machine.
         found_first: if it runs and no model was named, one of its models that takes tools is the default.
+        lists_media: its price list names sound and pictures wherever they cost more than text.
         retired: the day (ISO 8601) on which the vendor closed it, or None.
     """
 
@@ -50,6 +51,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     path: str = ""
     body: dict[str, Any] = {}
     local: bool = False
+    lists_media: bool = False
     retired: str | None = None
     has_logins: bool = False
     dialect: Dialect = PLAIN

@@ -44,7 +44,7 @@ from dragoman.ledger.reports.checking import check
 from dragoman.ledger.shipper import Shipper
 from dragoman.ledger.stores.sqlite import SqliteStore
 from dragoman.money import bounded_usage
-from dragoman.types import Usage
+from dragoman.types import TOKEN_KINDS, Usage
 from ledger.histories import History, histories, intent, settlement
 from profiles import examples
 
@@ -167,7 +167,7 @@ def test_any_name_and_id_fits(text: str) -> None:
 def test_a_settlement_fits_what_was_set_apart_for_it(usage: Usage) -> None:
     bounded = bounded_usage(usage)
     record = Settlement(
-        bytes(16), 2**62, "interrupted", 2**62, 2**62, *[getattr(bounded, name) for name in Usage.__struct_fields__],
+        bytes(16), 2**62, "interrupted", 2**62, 2**62, *[getattr(bounded, name) for name in TOKEN_KINDS],
         True, "process_died", 599, "x" * 128,
     )  # fmt: skip
     assert len(frame(encode_record(record))) <= SETTLEMENT_SIZE

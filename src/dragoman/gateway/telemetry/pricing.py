@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from decimal import Decimal
 from typing import Final, final
 
@@ -29,17 +28,16 @@ _STEPS: Final = 100_000
 _PROBE: Final = 1_000
 _MILLION: Final = Decimal(1_000_000)
 _TARGETS: Final = 1_000
-_PROBES: Final = (
-    Usage(input=_PROBE, output=0),
-    Usage(input=0, output=_PROBE),
-    Usage(input=_PROBE, output=0, cache_read=_PROBE),
-    Usage(input=_PROBE, output=0, cache_write=_PROBE),
-)
+#: Service tiers of one target that are remembered.
+_TIERS: Final = 8
 
 
 @final
 class _Units(msgspec.Struct, frozen=True):
-    """US dollars per token. `plain` None: the catalogue has no price. `until`: on the monotonic clock."""
+    """US dollars per token. `plain` None: the catalogue has no price. `until`: on the monotonic clock.
+
+    `dearest`, `dearest_output`: those of a request that asks for nothing apart.
+    """
 
     until: float
     plain: Decimal | None = None
@@ -47,12 +45,14 @@ class _Units(msgspec.Struct, frozen=True):
     read: Decimal = Decimal()
     write: Decimal = Decimal()
     priced: Priced | None = None
+    dearest: Decimal = Decimal()
+    dearest_output: Decimal = Decimal()
 
 
 class Pricing:
     """The costs of a gateway's answers. Used in one event loop."""
 
-    __slots__ = ("_config", "_free", "_of_user", "_prices", "_units", "_wanted")
+    __slots__ = ("_config", "_free", "_of_user", "_prices", "_tiers", "_units", "_wanted")
 
     def __init__(self, config: Config) -> None:
         self.take(config)
@@ -67,6 +67,7 @@ class Pricing:
         }
         self._wanted: set[str] = set()
         self._free: set[str] = set()  # on servers of one's own
+        self._tiers: dict[str, tuple[str, ...]] = {}  # in which targets answered unasked
 
     def prepare(self, target: str) -> None:
         """Look a target's price up at the beginning of a request, so that it is known at its end."""
@@ -83,7 +84,7 @@ class Pricing:
         if len(self._units) >= _TARGETS:
             self._units.clear()
         self._wanted.add(target)
-        looking = asyncio.get_running_loop().run_in_executor(None, _look, self._prices.cost, target)
+        looking = asyncio.get_running_loop().run_in_executor(None, _look, self._prices, target)
         looking.add_done_callback(lambda found: self._found(target, found))
 
     def cost(self, target: str, usage: Usage) -> Cost | None:
@@ -97,7 +98,7 @@ class Pricing:
             self.prepare(target)
         if units is None or units.plain is None:
             return None
-        if usage.input >= _STEPS:
+        if usage.input >= _STEPS or usage.apart is not None:
             return self._prices.cost(target, usage)
         read, write = usage.cache_read or 0, usage.cache_write or 0
         dollars = max(usage.input - read - write, 0) * units.plain + usage.output * units.output
@@ -107,10 +108,10 @@ class Pricing:
         """As `cost` in nano-dollars, with the price snapshot, or None if no snapshot has these prices."""
         if usage.input is None or usage.output is None:
             return None, None
-        priced = self._of_user.get(target)
+        priced = self._of_user.get(target) if usage.apart is None else None
         if priced is None:
             units = self._units.get(target)
-            if units is None or usage.input >= _STEPS or time.monotonic() >= units.until:
+            if usage.apart is not None or units is None or usage.input >= _STEPS or time.monotonic() >= units.until:
                 cost = self.cost(target, usage)
                 return (None if cost is None else nano_from_usd(cost.usd)), None
             priced = units.priced
@@ -121,21 +122,26 @@ class Pricing:
         self._prices.load()
 
     def most(self, target: str, usage: Usage) -> int | None:
-        """Return the most that a usage may cost in nano-dollars, with its input written to the provider's cache or not,
-        or None.
+        """Return the most that a usage may cost in nano-dollars, or None; see `Prices.most`.
 
-        Price tiers count. A price that is not known yet is looked up inline.
+        Price steps count. A price that is not known yet is looked up inline.
         """
-        priced = self._of_user.get(target)
-        if priced is not None:  # these have no steps
-            return priced.rates.most(usage)
-        written = Usage(usage.input, usage.output, cache_write=usage.input)
-        if target in self._config.prices or target not in self._units:
-            found = [self._prices.cost(target, each) for each in (usage, written)]
-        else:
-            found = [self.cost(target, each) for each in (usage, written)]
-        costs = [nano for cost in found if cost is not None and (nano := nano_from_usd(cost.usd)) is not None]
-        return max(costs, default=None)
+        tiers = self._tiers.get(target, ())
+        if usage.apart is None and not tiers:
+            priced = self._of_user.get(target)
+            if priced is not None and self._config.prices[target].output_image is None:  # these have no steps
+                return priced.rates.most(usage)
+            units = self._units.get(target)
+            if units is not None and units.plain is not None and (usage.input or 0) < _STEPS:
+                return nano_from_usd((usage.input or 0) * units.dearest + (usage.output or 0) * units.dearest_output)
+        usd = self._prices.most(target, usage, tiers)
+        return None if usd is None else nano_from_usd(usd)
+
+    def note_tier(self, target: str, tier: str) -> None:
+        """Remember that a target answered in a service tier that nobody asked for: it may do so again."""
+        tiers = self._tiers.get(target, ())
+        if tier not in tiers and len(tiers) < _TIERS and len(self._tiers) < _TARGETS:
+            self._tiers[target] = (*tiers, tier)
 
     def _found(self, target: str, found: asyncio.Future[_Units]) -> None:
         self._wanted.discard(target)
@@ -143,15 +149,17 @@ class Pricing:
             self._units[target] = found.result()
 
 
-def _look(cost: Callable[[str, Usage], Cost | None], target: str) -> _Units:
+def _look(prices: Prices, target: str) -> _Units:
     """Look a target's unit prices up, in a thread."""
     until = time.monotonic() + _HOLDS_SECONDS
-    prices = [found.usd / _PROBE if (found := cost(target, usage)) is not None else None for usage in _PROBES]
-    plain, output, read, write = prices
-    if plain is None or output is None:
+    price = prices.price(target, _PROBE)
+    if price is None:
         return _Units(until)
-    read, write = plain if read is None else read, plain if write is None else write
-    return _Units(until, plain, output, read, write, make_priced(target, "catalogue", plain, output, read, write))
+    cached = (price.cache_read, price.cache_write)
+    plain, output, dearest = price.input / _MILLION, price.output / _MILLION, max(price.output, price.output_image or 0)
+    read, write = [plain if each is None else each / _MILLION for each in cached]
+    priced = make_priced(target, "catalogue", plain, output, read, write)
+    return _Units(until, plain, output, read, write, priced, max(plain, read, write), Decimal(dearest) / _MILLION)
 
 
 def _of_user(target: str, price: Price) -> Priced | None:

@@ -20,6 +20,9 @@ _ALSO: Final = frozenset({"retry-after", "retry-after-ms", "x-should-retry"})
 #: What of an answer's headers names the request at the provider.
 _IDS: Final = ("x-request-id", "request-id", "x-goog-request-id", "x-amzn-requestid", "apim-request-id", "cf-ray")
 ID_NAMES: Final = frozenset(_IDS)
+#: What of them names the service tier, where the body does not (https://ai.google.dev/gemini-api/docs/priority-inference,
+#: read 2026-11-28).
+TIER_HEADER: Final = "x-gemini-service-tier"
 _FIELD: Final = re.compile(
     r"(?:x-ratelimit-(?P<word>limit|remaining|reset)-(?P<of>requests|tokens)"
     r"|anthropic-ratelimit-(?P<of_last>requests|tokens)-(?P<word_last>limit|remaining|reset)"

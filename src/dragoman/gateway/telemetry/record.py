@@ -39,7 +39,7 @@ from dragoman.ids import new_id
 from dragoman.ledger.keys import VirtualKey
 from dragoman.routing.metering import Meter
 from dragoman.secret import name_alone
-from dragoman.types import Cost, Usage
+from dragoman.types import TOKEN_KINDS, Cost, Usage
 
 #: How a request ended. `done`: the client has a whole answer; `failed`: it was told of a failure, by status or in the
 #: stream; `cut`: its connection was closed within a call; `cancelled`: the client went; `refused`: nothing was asked.
@@ -60,7 +60,6 @@ _PATH: Final = re.compile(r"[\w<>\[\]-]{1,40}(?:\.[\w<>\[\]-]{1,40}){0,11}", re.
 _SHOWN: Final = 8  # digits of a client key's digest
 #: Ways to end that are remembered.
 _MOST_ENDED: Final = 256
-_USAGE: Final = Usage.__struct_fields__
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}")
 
 
@@ -322,7 +321,7 @@ class Observer:
             metrics.observe_at(ended.first, FIRST.over, first - record.started)
         provider = ended.provider
         if record.usage is not None:
-            for kind, amount in zip(_USAGE, msgspec.structs.astuple(record.usage), strict=True):
+            for kind, amount in _counts(record.usage):
                 if amount:
                     metrics.add(TOKENS, (provider, kind), amount)
         if record.cost is not None:
@@ -413,8 +412,11 @@ def is_of(line: bytes, owner: str) -> bool:
 
 
 def _reported(usage: Usage) -> dict[str, int]:
-    amounts = zip(Usage.__struct_fields__, msgspec.structs.astuple(usage), strict=True)
-    return {name: amount for name, amount in amounts if amount is not None}
+    return {name: amount for name, amount in _counts(usage) if amount is not None}
+
+
+def _counts(usage: Usage) -> Iterable[tuple[str, int | None]]:
+    return zip(TOKEN_KINDS, msgspec.structs.astuple(usage)[:-1], strict=True)
 
 
 def _milliseconds(seconds: float) -> float:

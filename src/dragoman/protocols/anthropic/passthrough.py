@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman import _json
 from dragoman._json import Raw
+from dragoman.codec.cost import apart_of, tier_of
 from dragoman.codec.parts.unread_arguments import whole_decoder
 from dragoman.codec.repeated_keys import repeats_key
 from dragoman.events import Finish
@@ -83,11 +84,19 @@ class _Call(msgspec.Struct, tag_field="type", tag="tool_use", gc=False):
     parameters: msgspec.UnsetType = msgspec.UNSET
 
 
+class _Written(msgspec.Struct, gc=False):
+    ephemeral_1h_input_tokens: _Count = 0
+
+
 class _Usage(msgspec.Struct, gc=False):
     input_tokens: _Count
     output_tokens: _Count
     cache_read_input_tokens: _Count | None = None
     cache_creation_input_tokens: _Count | None = None
+    cache_creation: _Written | None = None
+    service_tier: str | None = None
+    speed: str | None = None
+    inference_geo: str | None = None
     output_tokens_details: None = None
     prompt_tokens: None = None  # other names of these counts
     completion_tokens: None = None
@@ -123,4 +132,6 @@ def check_whole(body: bytes) -> Finish | None:
     usage = message.usage
     read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     whole = usage.input_tokens + (read or 0) + (written or 0)
-    return Finish(STOP_REASONS[word], word, Usage(whole, usage.output_tokens, read, written))
+    long = 0 if usage.cache_creation is None else usage.cache_creation.ephemeral_1h_input_tokens
+    apart = apart_of(tier_of(usage.service_tier, usage.speed, usage.inference_geo), cache_write_long=long)
+    return Finish(STOP_REASONS[word], word, Usage(whole, usage.output_tokens, read, written, None, apart))

@@ -62,5 +62,6 @@ PROTOCOL: Final = Protocol(
         HostedPath("/model/{model}/invoke", "/v1/messages", {}, _OF_CLOUDS, _HEADS),  # Bedrock
     ),
     output_limits=(("max_tokens",),),
+    marks_cache=True,
     seals_thinking=True,
 )

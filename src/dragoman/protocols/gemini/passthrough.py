@@ -18,6 +18,7 @@ from dragoman.protocol import NOTHING_EXPECTED, Peek
 from dragoman.protocols.gemini.request.expectation import expect
 from dragoman.protocols.gemini.request.parse import parse_path
 from dragoman.protocols.gemini.response.unmodelled import RAN
+from dragoman.protocols.gemini.response.usage import read_apart
 from dragoman.protocols.gemini.wire import NOTHING, REASONS, PromptFeedback
 from dragoman.types import Usage
 
@@ -125,4 +126,5 @@ def check_whole(body: bytes) -> Finish | None:
     reason = "tool_use" if calls and word == "STOP" else REASONS[word]
     thoughts = usage.thoughtsTokenCount
     output = usage.candidatesTokenCount + (thoughts or 0)
-    return Finish(reason, word, Usage(usage.promptTokenCount, output, usage.cachedContentTokenCount, None, thoughts))
+    counts = (usage.promptTokenCount, output, usage.cachedContentTokenCount, None, thoughts)
+    return Finish(reason, word, Usage(*counts, read_apart(body)))

@@ -16,7 +16,7 @@ from dragoman.codec.repeated_keys import has_plain_keys, repeats_key, without_va
 from dragoman.events import Finish
 from dragoman.protocol import Peek
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage
-from dragoman.protocols.openai_chat.wire import REASONS, CallPiece, Choice, Chunk, Delta, FunctionPiece
+from dragoman.protocols.openai_chat.wire import REASONS, CallPiece, Choice, Chunk, Delta, FunctionPiece, read_tier
 from dragoman.types import NO_USAGE
 
 #: An empty list of choices is looked for by its bracket: searching for one byte is many times as fast.
@@ -139,7 +139,7 @@ def check_whole(body: bytes) -> Finish | None:
     fields = answer.usage
     if not isinstance(fields, dict):
         return Finish(REASONS[word], word, NO_USAGE) if fields is None else None
-    return Finish(REASONS[word], word, read_usage(fields), read_cost(fields))
+    return Finish(REASONS[word], word, read_usage(fields, read_tier(body)), read_cost(fields))
 
 
 def _is_plain(arguments: _json.Raw) -> bool:

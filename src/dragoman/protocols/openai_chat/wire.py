@@ -225,8 +225,13 @@ class _Id(msgspec.Struct, gc=False):
     id: str | None = None
 
 
+class _Tier(msgspec.Struct, gc=False):
+    service_tier: Raw = NOTHING
+
+
 decode_chunk: Final = _json.typed_decoder(Chunk)
 _decode_id: Final = _json.typed_decoder(_Id)
+_decode_tier: Final = _json.typed_decoder(_Tier)
 _decode_head: Final = _json.typed_decoder(_Head)
 decode_fields: Final = _json.typed_decoder(dict[str, Raw])
 
@@ -270,6 +275,12 @@ def read_id(data: bytes) -> str | None:
     """Return the id of a chunk, or None if it has none that is a text."""
     read = _decode_id(data)
     return None if isinstance(read, Malformed) else read.id
+
+
+def read_tier(data: bytes) -> Raw:
+    """Return the service tier of a response or a chunk, as it is written there."""
+    read = _decode_tier(data) if data.find(b"_tier") >= 0 else None
+    return read.service_tier if isinstance(read, _Tier) else NOTHING
 
 
 def read_head(data: bytes) -> tuple[str | None, str | None, int | None, Fields, Raw, bool]:

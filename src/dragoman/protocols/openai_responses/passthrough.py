@@ -7,6 +7,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 
 from dragoman import _json
+from dragoman.codec.cost import apart_of, tier_of
 from dragoman.codec.parts.settled_arguments import is_plain_object
 from dragoman.codec.parts.unread_arguments import whole_decoder
 from dragoman.codec.repeated_keys import repeats_key
@@ -96,6 +97,7 @@ class _Answer(msgspec.Struct, gc=False):
     status: Literal["completed"]
     output: Annotated[list[_Message | _Call], msgspec.Meta(min_length=1)]
     usage: _Usage
+    service_tier: str | None = None
     type: None = None
     error: None = None
     item: None = None  # these two belong to events
@@ -125,5 +127,5 @@ def check_whole(body: bytes) -> Finish | None:
     return Finish(
         "tool_use" if calls else "stop",
         answer.status,
-        Usage(usage.input_tokens, usage.output_tokens, read, None, thought),
+        Usage(usage.input_tokens, usage.output_tokens, read, None, thought, apart_of(tier_of(answer.service_tier))),
     )

@@ -8,10 +8,11 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.containers import Deviate
+from dragoman.codec.cost import apart_of, tier_of
 from dragoman.codec.json_fields import overlaid
 from dragoman.money import MOST_TOKENS
 from dragoman.protocols.anthropic.wire import read
-from dragoman.types import Usage
+from dragoman.types import BilledApart, Usage
 
 #: Wire name → ours. `input_tokens` leaves cached tokens out; OpenAI's names hold them.
 _COUNTS: Final[dict[str, str]] = {
@@ -57,7 +58,8 @@ class Counts:
         cache_read, cache_write = counts.get("cache_read"), counts.get("cache_write")
         fresh = counts.get("input")
         input = counts.get("total_input") if fresh is None else fresh + (cache_read or 0) + (cache_write or 0)
-        self._tell(Usage(input, counts.get("output"), cache_read, cache_write, counts.get("reasoning")))
+        apart = _apart_of(self.rest) if self.rest else None
+        self._tell(Usage(input, counts.get("output"), cache_read, cache_write, counts.get("reasoning"), apart))
 
     def _odd_count(self, key: str, count: Json) -> int | None:
         if isinstance(count, str) and count.isdecimal() and len(count) < _DIGITS:
@@ -67,6 +69,15 @@ class Counts:
             return int(count)
         self._deviate("usage-place", f"usage.{key}", "")
         return None
+
+
+def _apart_of(rest: dict[str, Json]) -> BilledApart | None:
+    """Return what these fields of a report say of prices."""
+    written = rest.get("cache_creation")
+    return apart_of(
+        tier_of(rest.get("service_tier"), rest.get("speed"), rest.get("inference_geo")),
+        cache_write_long=written.get("ephemeral_1h_input_tokens") if isinstance(written, dict) else 0,
+    )
 
 
 def rest_of_usage(value: Raw | None) -> dict[str, Raw]:

@@ -43,7 +43,7 @@ from dragoman.protocols.gemini.response.unmodelled import (
     tell_unread_beside,
     without_arguments,
 )
-from dragoman.protocols.gemini.response.usage import merged, read_usage
+from dragoman.protocols.gemini.response.usage import merged, read_apart, read_usage
 from dragoman.protocols.gemini.wire import (
     FAILED_REASONS,
     KNOWN_PARTS,
@@ -398,7 +398,7 @@ class Decoder:
         if usage is not None and usage != self._usage:
             self._kept.last = without_arguments(frame, calls) if self._is_stream else self._kept.first
             self._usage, self._counted = usage, merged(self._counted, usage)
-            self._assembly.usage(read_usage(self._counted))
+            self._assembly.usage(read_usage(self._counted, read_apart(frame)))
 
     def _read_part(self, part: Part, rest: Fields) -> None:
         """Read a part that is not plain text. `rest`: its unmodelled fields."""

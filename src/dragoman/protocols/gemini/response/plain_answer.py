@@ -13,7 +13,7 @@ from dragoman.codec.parts.settled_arguments import says_something
 from dragoman.codec.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.codec.repeated_keys import has_plain_parts
 from dragoman.events import Start
-from dragoman.protocols.gemini.response.usage import merged, read_usage
+from dragoman.protocols.gemini.response.usage import merged, read_apart, read_usage
 from dragoman.protocols.gemini.wire import NAME, NOTHING, REASONS, UsageMetadata
 from dragoman.types import Native
 
@@ -88,7 +88,7 @@ def read_answer(data: bytes) -> PlainAnswer | None:
             _json.is_told_once(bytes(raw)) for raw in details.values()
         ):
             return None
-        update = end.count(read_usage(merged(UsageMetadata(), counted)), None)
+        update = end.count(read_usage(merged(UsageMetadata(), counted), read_apart(data)), None)
         kept = {name: _json.compact(raw) for name, raw in details.items() if bytes(raw) != b"null"}
         native = Native(NAME, {"usageMetadata": _json.raw(kept)}) if kept else None
     end.take(candidate.finishReason, REASONS[candidate.finishReason], native)

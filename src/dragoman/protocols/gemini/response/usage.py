@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+from dragoman import _json
+from dragoman._json import Json
+from dragoman.codec.cost import apart_of, count_of, tier_of
 from dragoman.money import MOST_TOKENS
-from dragoman.protocols.gemini.wire import UsageMetadata
-from dragoman.types import Usage
+from dragoman.protocols.gemini.wire import UsageMetadata, camel
+from dragoman.types import BilledApart, Usage
+
+#: What a frame has in it whose counts are not of text at the usual price.
+_TELLING: Final = (b"AUDIO", b"IMAGE", b"iceTier", b"fficType", b"ice_tier", b"ffic_type")
 
 
 def merged(told: UsageMetadata, later: UsageMetadata) -> UsageMetadata:
@@ -22,14 +30,43 @@ def merged(told: UsageMetadata, later: UsageMetadata) -> UsageMetadata:
     )
 
 
-def read_usage(told: UsageMetadata) -> Usage:
+def read_usage(told: UsageMetadata, apart: BilledApart | None) -> Usage:
     """Return token counts: what tools put into the prompt is input, and thoughts are output."""
     return Usage(
         input=_sum(told.promptTokenCount, told.toolUsePromptTokenCount),
         output=_sum(told.candidatesTokenCount, told.thoughtsTokenCount),
         cache_read=told.cachedContentTokenCount,
         reasoning=told.thoughtsTokenCount,
+        apart=apart,
     )
+
+
+def read_apart(frame: bytes) -> BilledApart | None:
+    """Return what a frame's counts say of prices: which are tokens of sound or pictures, and the service tier.
+
+    Nearly none says it, so the frame is searched for the words before it is read once more.
+    """
+    if not any(frame.find(word) >= 0 for word in _TELLING):
+        return None
+    fields = _json.decode_lenient(frame)
+    fields = fields[0] if isinstance(fields, list) and fields else fields
+    told = fields.get("usageMetadata", fields.get("usage_metadata")) if isinstance(fields, dict) else None
+    if not isinstance(told, dict):
+        return None
+    told = camel(told)
+    return apart_of(
+        tier_of(told.get("serviceTier") or told.get("trafficType")),
+        input_audio=_of_kind("AUDIO", told, "promptTokensDetails", "toolUsePromptTokensDetails"),
+        output_audio=_of_kind("AUDIO", told, "candidatesTokensDetails"),
+        output_image=_of_kind("IMAGE", told, "candidatesTokensDetails"),
+        cache_read_audio=_of_kind("AUDIO", told, "cacheTokensDetails") if "cacheTokensDetails" in told else None,
+    )
+
+
+def _of_kind(modality: str, told: dict[str, Json], *names: str) -> int:
+    lists = [details for name in names if isinstance(details := told.get(name), list)]
+    parts = [camel(each) for details in lists for each in details if isinstance(each, dict)]
+    return sum(count_of(part.get("tokenCount")) for part in parts if part.get("modality") == modality)
 
 
 def _sum(one: int | None, other: int | None) -> int | None:

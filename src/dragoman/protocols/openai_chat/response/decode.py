@@ -36,6 +36,7 @@ from dragoman.protocols.openai_chat.wire import (
     google_fields,
     has_rare,
     read_head,
+    read_tier,
 )
 
 _OBJECT_ARGUMENTS: Final = re.compile(rb'"(?:arguments|parameters|input)"\s*:\s*[{\[]')
@@ -208,8 +209,9 @@ class Decoder:
         inner = lenient.unwrap(value, self._assembly.deviate) if isinstance(value, dict) else value
         if inner is value or "choices" not in inner or holds_error(chunk.error):
             return False
-        self._usage(chunk)
-        self._odd_value(inner, _json.encode(inner), name)
+        frame = _json.encode(inner)
+        self._usage(chunk, frame)
+        self._odd_value(inner, frame, name)
         return True
 
     def _bare_chunk(self, chunk: Chunk, data: bytes, name: bytes) -> None:
@@ -230,7 +232,7 @@ class Decoder:
             self._kept.usage(rest)
             self._kept.late(data)
             return
-        self._usage(chunk)
+        self._usage(chunk, data)
         self._kept.late(data)
         value = _json.decode_lenient(data) if value is None else value
         if lenient.error_in(chunk.error, self._assembly) is not None:
@@ -266,7 +268,7 @@ class Decoder:
         if is_first := not self._assembly.started:
             self._start(data)
         if chunk.usage is not None or chunk.x_groq is not None:
-            self._usage(chunk)
+            self._usage(chunk, data)
         if self._assembly.is_late():
             return self._calls.read_late(chunk)  # usage alone counts
         error = None if chunk.error is None else lenient.error_in(chunk.error, self._assembly)
@@ -431,13 +433,13 @@ class Decoder:
         self._assembly.finish(word, reason)
         self._assembly.calls.settle_ripe(self._assembly)
 
-    def _usage(self, chunk: Chunk) -> None:
+    def _usage(self, chunk: Chunk, data: bytes) -> None:
         usage, groq = chunk.usage, chunk.x_groq
         if not isinstance(usage, dict) and isinstance(groq, dict) and isinstance(groq.get("usage"), dict):
             self._assembly.deviate("usage-place", "x_groq.usage")  # quirk: usage-of-groq
             usage = groq["usage"]
         if isinstance(usage, dict):
-            self._assembly.usage(read_usage(usage), read_cost(usage))
+            self._assembly.usage(read_usage(usage, read_tier(data)), read_cost(usage))
             self._kept.usage(rest_of_usage(usage))
         if isinstance(groq, dict) and holds_error(groq.get("error")):
             self._fail(groq)

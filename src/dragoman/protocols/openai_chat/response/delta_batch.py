@@ -45,6 +45,7 @@ class _UsageChunk(msgspec.Struct, gc=False):
 
     object: Literal["chat.completion.chunk"]
     usage: dict[str, Json]
+    service_tier: Raw = NOTHING
     x_groq: None = None
     message: None = None
     msg: None = None
@@ -241,4 +242,4 @@ def read_bare_usage(chunk: bytes) -> tuple[Usage, Cost | None, dict[str, Json]] 
     read = _decode_usage(chunk)
     if isinstance(read, _json.Malformed) or b"rror" in chunk:
         return None
-    return read_usage(read.usage), read_cost(read.usage), rest_of_usage(read.usage)
+    return read_usage(read.usage, read.service_tier), read_cost(read.usage), rest_of_usage(read.usage)

@@ -83,7 +83,7 @@ def read_answer(data: bytes) -> PlainAnswer | None:
     at = answer.created if 0 < answer.created < 1e11 else None
     start = Start(answer.id or None, answer.model or None, at, kept.begin(kept_fields(*rest)))
     if type(usage) is dict:
-        counts = end.count(read_usage(usage), read_cost(usage))
+        counts = end.count(read_usage(usage, answer.service_tier), read_cost(usage))
         kept.usage(rest_of_usage(usage))
     end.take(choice.finish_reason, REASONS[choice.finish_reason], kept.native())
     told = [PlainCall(call.id, call.function.name, call.function.arguments) for call in calls]

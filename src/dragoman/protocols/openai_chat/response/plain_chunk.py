@@ -110,7 +110,7 @@ def tell_plain(
     elif rest and (choice is None or choice.finish_reason):
         kept.tell_late(rest)
     if type(chunk.usage) is dict:
-        assembly.usage(read_usage(chunk.usage), read_cost(chunk.usage))
+        assembly.usage(read_usage(chunk.usage, chunk.service_tier), read_cost(chunk.usage))
         kept.usage(rest_of_usage(chunk.usage))
     if calls.fails_by_id(
         chunk.id, frame, *((pieces[0].index, pieces[0].id, pieces[0].function.name) if pieces else ())

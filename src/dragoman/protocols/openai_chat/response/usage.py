@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman import _json
 from dragoman._json import Json, Raw
-from dragoman.codec.cost import beside_counts
+from dragoman.codec.cost import apart_of, beside_counts, tier_of
 from dragoman.codec.cost import read_cost as cost_of
 from dragoman.codec.json_fields import overlaid, read_fields
 from dragoman.money import MOST_NANO, MOST_TOKENS
+from dragoman.protocols.openai_chat.wire import NOTHING
 from dragoman.types import Cost, Usage
 
 #: `prompt_tokens`, `completion_tokens` and `total_tokens`, what most servers report.
 _PLAIN_COUNTS: Final = 3
+#: Service tiers that most answers name.
+_STANDARD: Final = frozenset((b"", b"null", b'"default"'))
 #: xAI's ticks in a US dollar.
 _TICKS: Final = 10**10
 
 
-def read_usage(usage: dict[str, Json]) -> Usage:
-    """Return token counts. Some servers count reasoning beside `completion_tokens`: the total tells."""
-    if len(usage) == _PLAIN_COUNTS and "total_tokens" in usage:
+def read_usage(usage: dict[str, Json], tier: Raw = NOTHING) -> Usage:
+    """Return token counts. Some servers count reasoning beside `completion_tokens`: the total tells.
+
+    `tier`: the answer's `service_tier`.
+    """
+    served = "" if bytes(tier) in _STANDARD else tier_of(_json.decode(tier))
+    if not served and len(usage) == _PLAIN_COUNTS and "total_tokens" in usage:
         said, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if type(said) is int and type(made) is int and 0 <= said < MOST_TOKENS and 0 <= made < MOST_TOKENS:
             return Usage(said, made)
@@ -27,7 +35,8 @@ def read_usage(usage: dict[str, Json]) -> Usage:
     input = _count(usage, "prompt_tokens", "input_tokens")
     output = _count(usage, "completion_tokens", "output_tokens")
     cached = _count(details, "cached_tokens")
-    reasoning = _count(_object(usage, "completion_tokens_details", "output_tokens_details"), "reasoning_tokens")
+    made = _object(usage, "completion_tokens_details", "output_tokens_details")
+    reasoning = _count(made, "reasoning_tokens")
     if reasoning is None:
         reasoning = _count(usage, "reasoning_tokens")
     if cached is None:
@@ -42,7 +51,15 @@ def read_usage(usage: dict[str, Json]) -> Usage:
         input += cached
     if output is not None and reasoning is not None and reasoning > output:
         output += reasoning
-    return Usage(input, output, cached, written, reasoning)
+    apart = apart_of(
+        served,
+        cache_write_long=_count(_object(usage, "cache_creation"), "ephemeral_1h_input_tokens"),
+        input_audio=_count(details, "audio_tokens"),
+        output_audio=_count(made, "audio_tokens"),
+        output_image=_count(made, "image_tokens"),
+        cache_read_audio=_count(_object(details, "cached_tokens_details"), "audio_tokens"),
+    )
+    return Usage(input, output, cached, written, reasoning, apart)
 
 
 #: Fields of `usage` that `Usage` and `Cost` hold, by the object that they stand in.

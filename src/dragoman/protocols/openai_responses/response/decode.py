@@ -292,7 +292,7 @@ class Decoder:
         usage = response.get("usage")
         if isinstance(usage, dict):
             cost = read_cost(usage) if self._dialect.cost_in_usage else None
-            self._assembly.usage(read_usage(usage, self._assembly.deviate), cost)
+            self._assembly.usage(read_usage(usage, self._assembly.deviate, response.get("service_tier")), cost)
 
     def _end(self, response: dict[str, Json], status: str, *, place: Place) -> None:
         """Take a final event, or a whole response: output that was not streamed, usage, and why it ended."""

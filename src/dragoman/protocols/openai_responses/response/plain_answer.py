@@ -82,7 +82,7 @@ def read_answer(data: bytes) -> PlainAnswer | None:
     response = {key: value for key, value in fields.items() if value is not UNSET}
     if type(usage) is dict:
         odd: list[str] = []
-        counts = end.count(read_usage(usage, lambda *seen: odd.extend(seen)), None)
+        counts = end.count(read_usage(usage, lambda *seen: odd.extend(seen), response.get("service_tier")), None)
         if odd or "cost" in usage:  # which counts by the dialect
             return None
     model = answer.model if isinstance(answer.model, str) else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from dragoman._json import Json, Raw
-from dragoman.codec.cost import beside_counts
+from dragoman.codec.cost import apart_of, beside_counts, tier_of
 from dragoman.codec.cost import read_cost as cost_of
 from dragoman.codec.framing.body import Deviate
 from dragoman.codec.json_fields import overlaid
@@ -20,8 +20,11 @@ _DETAILS: Final[dict[str, frozenset[str]]] = {
 }
 
 
-def read_usage(value: dict[str, Json], deviate: Deviate) -> Usage:
-    """Return token counts. `input_tokens` includes cached ones, `output_tokens` includes reasoning, as ours do."""
+def read_usage(value: dict[str, Json], deviate: Deviate, tier: Json = None) -> Usage:
+    """Return token counts. `input_tokens` includes cached ones, `output_tokens` includes reasoning, as ours do.
+
+    `tier`: the response's `service_tier`.
+    """
     inner = value.get("input_tokens_details") or value.get("prompt_tokens_details")
     outer = value.get("output_tokens_details") or value.get("completion_tokens_details")
     inner = inner if isinstance(inner, dict) else {}
@@ -32,6 +35,12 @@ def read_usage(value: dict[str, Json], deviate: Deviate) -> Usage:
         cache_read=_count(inner, ("cached_tokens",), deviate),
         cache_write=_count(inner, ("cache_write_tokens",), deviate),
         reasoning=_count(outer, ("reasoning_tokens",), deviate),
+        apart=apart_of(
+            tier_of(tier),
+            input_audio=inner.get("audio_tokens"),
+            output_audio=outer.get("audio_tokens"),
+            output_image=outer.get("image_tokens"),
+        ),
     )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from dragoman import _json
 from dragoman._json import Json, Raw
 from dragoman.codec.json_fields import Fields, read, read_fields, read_items, read_text
+from dragoman.codec.patterns import rare_pattern
 from dragoman.deviations import clip
 from dragoman.protocol.media_types import type_of_base64
 from dragoman.types import Media, Native, ProtocolName, Text
@@ -355,7 +356,7 @@ _KINDS: Final = ("image", "audio", "video", "document")
 _YOUTUBE: Final = r"https://(?:www\.|m\.)?youtu(?:be\.com|\.be)/"
 _GOOGLES: Final = rf"gs:|files/|https://generativelanguage\.googleapis\.com/|{_YOUTUBE}"
 #: A part of a text with escapes, none of them cut.
-_QUOTED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,65536}+")
+_QUOTED: Final = rare_pattern(r"(?:%[0-9A-Fa-f]{2}|[\s\S]){1,65536}+")
 _PAGES: Final = re.compile(_YOUTUBE, re.IGNORECASE)
 _KEPT: Final = re.compile(rf"(?!https?:|data:|file:|$)|{_GOOGLES}", re.IGNORECASE)
 _ANTHROPICS: Final = "file_(?!.{8}-)"

@@ -179,17 +179,18 @@ def looks_that_are_gone() -> Iterator[Mutant]:
     chat, growth = "openai_chat/response/calls.py", "openai_chat/response/delta_batch.py"
     messages, responses = "anthropic/response", "openai_responses/response"
     gemini, ollama = "gemini/response/calls.py", "ollama/response/calls.py"
+    look = "openai_chat/response/frame_look.py"
     looks = [
         ("openai-chat", growth, ' or b"rror" in chunk', ""),
         ("openai-chat", growth, "data.count(b'\"arguments\"') == 1 and (", "("),
         ("openai-chat", growth, "len(self._slots.by_index) < 2 or data.count(b'\"index\"') < 3", "True"),
         ("openai-chat", growth, "max(map(bytes.count, told, repeat(b'\"arguments\"'))) > 1 or", ""),
-        ("openai-chat", chat, "frame.count(b'\"arguments\"') > 1 or ", ""),
-        ("openai-chat", chat, " or frame.count(b'\"delta\"') > 1", ""),
-        ("openai-chat", chat, " or frame.count(b'\"choices\"') > 1", ""),
+        ("openai-chat", look, "frame.count(b'\"arguments\"') > 1 or ", ""),
+        ("openai-chat", look, " or frame.count(b'\"delta\"') > 1", ""),
+        ("openai-chat", look, " or frame.count(b'\"choices\"') > 1", ""),
         ("openai-chat", growth, "or max(map(bytes.count, told, repeat(b'\"index\"'))) > 2", ""),
-        ("openai-chat", chat, "and not _may_repeat(frame)", ""),
-        ("openai-chat", "openai_chat/response/frame_look.py", "(shortened is None or repeats_key(shortened)) and repeats_key(frame)", "False"),  # noqa: E501
+        ("openai-chat", chat, "and not may_repeat(frame)", ""),
+        ("openai-chat", look, "(shortened is None or repeats_key(shortened)) and repeats_key(frame)", "False"),
         ("openai-chat", chat, "and frame.count(b'_calls\"') < 2", ""),
         ("openai-chat", chat, "and frame.count(b'\"function\"') < (3 if piece.type else 2)", ""),
         ("openai-chat", chat, "and function.parameters is NOTHING", ""),

@@ -211,3 +211,62 @@ def test_nothing_under_one_more_id_of_a_call_whose_ids_change_begins_no_call(
     ]
     body = chat_rows(*({"tool_calls": [entry]} for entry in entries)) + FINISHED + b"data: [DONE]\n\n"
     assert delivered(decode(body, "openai-chat", tools=tools([]))) == [json.loads(ONE)]
+
+
+def piece(index: int | None, id: str | None, name: str, arguments: str) -> dict[str, Any]:
+    labels = {"index": index, "id": id}
+    function = {"name": name, "arguments": arguments}
+    return {key: value for key, value in labels.items() if value is not None} | {
+        "function": {key: value for key, value in function.items() if value or key == "arguments"}
+    }
+
+
+TWO = '{"bell": 2}'
+#: Deltas of calls whose labels name several of them, in their order; those that may be meant. A delta is a list.
+SEVERAL: dict[str, tuple[list[Any], list[tuple[str, str]]]] = {
+    "one index, in turns": (
+        [piece(0, "a", "ring", ONE[:4]), piece(0, "b", "toll", TWO[:4]), piece(0, None, "", ONE[4:])],
+        [],
+    ),
+    "one index, in turns, new ids": (
+        [
+            piece(0, "a", "ring", "{"),
+            piece(0, "b", "toll", "{"),
+            piece(0, "c", "", ONE[1:]),
+            piece(0, "d", "", TWO[1:]),
+        ],
+        [],
+    ),
+    "one index, names behind the arguments": (
+        [piece(0, "a", "", ONE), piece(0, "b", "", TWO), piece(0, None, "ring", ""), piece(0, None, "toll", "")],
+        [],
+    ),
+    "one index, each name behind its arguments": (
+        [piece(0, "a", "", ONE), piece(0, "a", "ring", ""), piece(0, "b", "", TWO), piece(0, "b", "toll", "")],
+        [],
+    ),
+    "one index in one delta, names later": (
+        [[piece(0, "a", "", ONE), piece(0, "b", "", TWO)], [piece(0, None, "ring", ""), piece(0, None, "toll", "")]],
+        [],
+    ),
+    "names in pieces, each under an id": ([piece(0, "a", "ri", ONE), piece(0, "b", "ng", "{}")], []),
+    "names in pieces, at two indices": ([piece(0, "a", "to", ONE), piece(1, "b", "ll", TWO)], []),
+    "no more than that, under another id": (
+        [piece(0, "a", "ring", ONE[:4]), piece(0, "b", "ring", ONE[4:]), piece(0, "c", "ring", "{}")],
+        [("ring", ONE)],
+    ),
+    "the name behind the arguments, with nothing": ([piece(None, None, "", ONE), piece(None, None, "ring", "{}")], []),
+    "again under its id, the first as a string": (
+        [piece(0, "a", "ring", json.dumps(ONE)), piece(0, "a", "ring", ONE)],
+        [("ring", ONE)],
+    ),
+}
+
+
+@for_each("name", SEVERAL)
+def test_arguments_go_to_no_call_where_labels_name_several(name: str):
+    deltas, meant = SEVERAL[name]
+    rows = chat_rows(*({"tool_calls": one if isinstance(one, list) else [one]} for one in deltas))
+    reply = decode(rows + FINISHED, "openai-chat", tools=tools(["bell"]))
+    assert [(call.name, call.arguments) for call in reply.tool_calls] == meant
+    assert meant or reply.error is not None

@@ -61,7 +61,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "codec/parts/history_call_ids.py hashed": {"size": 20},
     "stages/rescue/runner.py say": {"out": []},
     "codec/unread.py read_allowed": {"where": "tools"},
-    "codec/parts/half_characters.py join_halves": {"text": "a"},
+    "codec/parts/argument_growth.py join_halves": {"text": "a"},
     "protocols/gemini/response/unmodelled.py split": {"bounds": USUAL_BOUNDS},
     "protocols/gemini/response/unmodelled.py without_arguments": {"calls": [FunctionCall(args=_json.raw({"a": 1}))]},
     "protocols/openai_chat/response/lenient.py several_in": {
@@ -173,7 +173,8 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
         "ledger/stores/postgresql_schema.py partition_of", "ledger/stores/postgresql_asking.py render_question",
     ),
     "it runs in a row of `places.py`, with all that it needs": (
-        "codec/counterparts.py as_text", "codec/parts/history_call_ids.py shape_id", "discovery/model_facts.py gather",
+        "codec/counterparts.py as_text", "codec/parts/call_names.py without_words",
+        "codec/parts/history_call_ids.py shape_id", "discovery/model_facts.py gather",
         "gateway/server/request_heads.py check_framing", "gateway/server/request_heads.py without_upgrade",
         "protocols/anthropic/request/parse.py read_reasoning", "protocols/anthropic/wire.py read_object",
         "protocols/anthropic/response/lenient.py calls_in_start", "protocols/anthropic/response/lenient.py look_around",

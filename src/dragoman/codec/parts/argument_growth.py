@@ -1,12 +1,14 @@
-"""Append pieces to a call's arguments that open or end them, follow their end, or contain odd characters."""
+"""Append pieces to a call's arguments that open or end them, follow their end, or contain odd characters: a server
+splits these, one half of a surrogate pair in one delta, the other half in the next.
+"""
 
 from __future__ import annotations
 
 from itertools import repeat
 from typing import Final
 
+from dragoman._json import whole_characters
 from dragoman.codec.parts.argument_text import without_placeholder
-from dragoman.codec.parts.half_characters import cut_half, join_halves
 from dragoman.codec.parts.open_calls import Answer
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same
@@ -14,6 +16,19 @@ from dragoman.events import ToolCallDelta
 from dragoman.gathered import GatheredText
 
 _FEW: Final = 8  # fragments that are not worth a look at them all
+
+
+def join_halves(high: str, text: str) -> str:
+    """Join a high surrogate and the non-empty text behind it; alone the surrogate becomes U+FFFD."""
+    if "\udc00" <= text[0] <= "\udfff":
+        return (high + text[0]).encode("utf-16", "surrogatepass").decode("utf-16") + text[1:]
+    return "\ufffd" + text
+
+
+def cut_half(text: str) -> tuple[str, str]:
+    """Return text of whole characters, and the half that waits for what follows it, or ""."""
+    half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+    return whole_characters(text[: len(text) - len(half)]), half
 
 
 def grow(call: OpenCall, text: str, answer: Answer) -> None:

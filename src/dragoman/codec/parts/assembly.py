@@ -16,8 +16,7 @@ from typing import Final, Literal, TypeAlias
 
 from dragoman._json import whole_characters
 from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
-from dragoman.codec.parts.argument_growth import grow
-from dragoman.codec.parts.half_characters import cut_half, join_halves
+from dragoman.codec.parts.argument_growth import cut_half, grow, join_halves
 from dragoman.codec.parts.hidden_words import hidden_words
 from dragoman.codec.parts.open_calls import OpenCalls
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart, SaidText
@@ -419,6 +418,7 @@ class Assembly:
         self.events.append(finish)
 
     def _close_parts(self, *, proven: bool) -> None:
+        self.calls.fail_pieces(self)
         for index in sorted([*self._parts, *self.calls.by_index]):
             if (part := self._parts.get(index)) is not None:
                 self.end_part(part)
@@ -436,10 +436,9 @@ class Assembly:
 
     def _has_room(self) -> bool:
         """Return whether another part may begin. A response with too many parts fails: a server may never end."""
-        bounds = self.bounds
-        if self.phase == "open" and self.next_index < bounds.parts and self.opened_calls <= bounds.calls:
+        if self.phase == "open" and self.next_index < self.bounds.parts and self.opened_calls <= self.bounds.calls:
             return True
-        if problem := bounds.overrun(parts=self.next_index + 1, calls=self.opened_calls):
+        if problem := self.bounds.overrun(parts=self.next_index + 1, calls=self.opened_calls):
             self.fail("answer_too_large", problem)
         return not self.is_late()
 

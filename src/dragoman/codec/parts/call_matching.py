@@ -7,12 +7,14 @@ parallel calls at index 0, no index, no id, a new id with each chunk, the name r
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from dragoman.codec.parts.argument_growth import grow_by_many, tell_whole
 from dragoman.codec.parts.assembly import Assembly
+from dragoman.codec.parts.call_names import NOTHING, completes, extends, join_name, without_words
 from dragoman.codec.parts.doubtful_calls import Doubts
 from dragoman.codec.parts.open_parts import OpenCall
 from dragoman.codec.parts.settled_arguments import is_same
@@ -24,12 +26,12 @@ from dragoman.types import Native
 CallKind: TypeAlias = Literal["function", "custom"]
 #: Where a call stands that has no index by its form. No wire has this one, so no fragment with an index lets it grow.
 OUTSIDE: Final = -(1 << 62)
-#: What some servers write as text where there is no id or name.
-_NOTHING: Final = ("null", "None", "undefined", "nil")
 
 
 class CallSlots(msgspec.Struct, eq=False):
-    """Finds the call of each fragment of one response and appends to it. `by_index`: the last call at each index."""
+    """Finds the call of each fragment of one response and appends to it. `by_index`: the last call at each index.
+    `twice`: indices that several fragments of the delta have which is read.
+    """
 
     _assembly: Assembly
     by_index: dict[int, OpenCall] = {}
@@ -41,6 +43,8 @@ class CallSlots(msgspec.Struct, eq=False):
     _doubted: list[tuple[OpenCall, list[OpenCall]]] = []  # calls of it that those may be, told otherwise
     # calls at whose index another one began, and whether its name may be theirs, told as far as it is known
     _replaced: list[tuple[OpenCall, bool]] = []
+    _crowded: set[int] = set()  # indices at which several calls are open, so that they name none of them
+    twice: Collection[int | None] = ()
     _shared: SharedCalls | None = None  # once a call came under a second id
 
     __repr__ = name_alone
@@ -74,13 +78,17 @@ class CallSlots(msgspec.Struct, eq=False):
     ) -> OpenCall:
         """Take one fragment. `index`: None when the wire says none; `id`, `name`, `arguments`: "" likewise."""
         name = self._assembly.calls.without_blanks(name, self._assembly)
-        id, name = self._without_nothing(id, name, where) if name in _NOTHING or id in _NOTHING else (id, name)
+        if name in NOTHING or id in NOTHING:
+            id, name = without_words(id, name, where, self._assembly)
+        told = index
+        if index in self._crowded:
+            index = None
         if index is None and not (id or name) and (lost := self._doubt().judge(index, id, name, arguments, self._last)):
             return lost
         if self._shared is not None and (held := self._shared.take(index, id, name, arguments, where)) is not None:
             return held
         at_index = self.by_index.get(index) if index is not None else None
-        if index is None:
+        if told is None:
             self._assembly.deviate("missing-index", where)
         known = self._known(id, at_index)
         named = at_index if not id else known
@@ -93,16 +101,12 @@ class CallSlots(msgspec.Struct, eq=False):
         call = self._find(at_index, index, id, name, arguments, where)
         if call is None:
             call = self._begin(index, id, name, kind=kind, where=where)
-            self._repeat(call, at_index or self._last, arguments)
+            self._look_back(call, at_index, index, name, arguments)
+            if told is not None and index is None:
+                self._assembly.deviate("reused-index", where, f"index {told}")
         else:
-            self._repeat(call, None, arguments)
-            self._join_id(call, id, where)
-            self._join_name(call, name, where)
-        if index is not None:
-            self.by_index[index] = call
-            self._index_of[call.index] = index
-        self._doubt().see(call, index)
-        self._last = call
+            self._go_on(call, index, id, name, arguments, where)
+        index = self._place(call, index)
         if id and call.id and id != call.id and call.repeats is None and call.is_open():
             self._share(call, index, id, name, arguments)
             return call
@@ -113,6 +117,19 @@ class CallSlots(msgspec.Struct, eq=False):
         self._announce(call)
         return call
 
+    def _place(self, call: OpenCall, index: int | None) -> int | None:
+        """Record where the last fragment of a call came. Return its index if that names calls."""
+        if index in self._crowded:
+            index = None
+        self._doubt().see(call, index)
+        self._last = call
+        if index is not None:
+            self.by_index[index] = call
+            self._index_of[call.index] = index
+        if call.is_doubtful:
+            self.crowd(index)  # what comes next there may be of the next call, whose name is as late
+        return index
+
     def begin(self, index: int, id: str, name: str, arguments: str) -> OpenCall:
         """As `fragment`, for one with all labels: most often a tool's call begins, at the next index."""
         calls = self._assembly.calls
@@ -120,10 +137,11 @@ class CallSlots(msgspec.Struct, eq=False):
             index != len(self.by_index)
             or index in self.by_index
             or id in calls.by_id
-            or id in _NOTHING
+            or id in NOTHING
             or name not in calls.offered_names
             or self._shared is not None
             or self._left
+            or self._crowded
         ):
             return self.fragment(index, id, name, arguments)
         doubts = self._doubt()
@@ -137,17 +155,6 @@ class CallSlots(msgspec.Struct, eq=False):
         self._assembly.add_arguments(call, arguments)
         self._announce(call)
         return call
-
-    def _without_nothing(self, id: str, name: str, where: str) -> tuple[str, str]:
-        """Return an id and a name; one that is a word for nothing in some language becomes ""."""
-        # quirk: null-as-a-word
-        if name in _NOTHING and name not in self._assembly.calls.offered_names:
-            self._assembly.deviate("mangled-name", where, name)
-            name = ""
-        if id in _NOTHING:
-            self._assembly.deviate("changing-id" if self.by_index else "missing-id", where, id)
-            id = ""
-        return id, name
 
     def misname(self, index: int | None, id: str, name: str) -> bool:
         """Take a fragment with a name where none is read. Return whether it was lost.
@@ -181,6 +188,12 @@ class CallSlots(msgspec.Struct, eq=False):
         if index not in self.by_index:
             self._doubt().pass_over(index)
 
+    def crowd(self, index: int | None) -> None:
+        """Record that an index names several open calls: from now on it counts as none."""
+        if index is not None:
+            self._crowded.add(index)
+            self.by_index.pop(index, None)
+
     def tear(self) -> None:
         """Record that fragments that came together name no call."""
         self._doubt().tear()
@@ -195,7 +208,7 @@ class CallSlots(msgspec.Struct, eq=False):
         self, at_index: OpenCall | None, index: int | None, id: str, name: str, arguments: str, where: str
     ) -> OpenCall | None:
         """Return the call that a fragment continues, or None if it begins a new one."""
-        known = self._known(id, at_index)
+        known, offered = self._known(id, at_index), self._assembly.calls.offered_names
         if known is not None and known is not at_index:
             return self._find_by_id(known, at_index, name, index=index, where=where)
         call = at_index
@@ -208,10 +221,12 @@ class CallSlots(msgspec.Struct, eq=False):
         if known is call:
             # a whole call again under one id: the assembly tells a repetition from another call
             if name and (call.text.is_over() or (name != call.name and call.text.is_whole())):
-                return call if self._extends(call, name) or self._is_rest(call, name, arguments) else None
+                return call if extends(call, name, offered) or self._is_rest(call, name, arguments) else None
             return call if call.is_open() or not (name or arguments.strip()) else None
         if not id:
             return call if self._continues(call, name, arguments) else None
+        if not name and call.text.is_over() and arguments.strip() not in ("", "{}" if call.name else ""):
+            return None  # an object of its own
         if not name:  # quirk: id-new-on-every-chunk
             return call if at_index is not None or self._doubt().may_go_on(call) else None
         if not call.id and self._continues(call, name, arguments):
@@ -237,7 +252,7 @@ class CallSlots(msgspec.Struct, eq=False):
             return None
         if name and name == known.name and (known.text.is_closed() if index is None else known.text.is_whole()):
             return None
-        if name and known.name and name != known.name and not self._extends(known, name):
+        if name and known.name and name != known.name and not extends(known, name, self._assembly.calls.offered_names):
             return None
         if at_index is not None or known not in self.by_index.values():
             return known
@@ -269,74 +284,88 @@ class CallSlots(msgspec.Struct, eq=False):
 
     def _continues(self, call: OpenCall, name: str, arguments: str) -> bool:
         """Return whether a fragment without a new id continues this call."""
+        offered = self._assembly.calls.offered_names
         if not name or self._is_rest(call, name, arguments):
             return True
         if not call.is_open():
             return False
-        if not call.name or self._extends(call, name) or self._completes(call, name):
+        if not call.name or extends(call, name, offered) or completes(call, name, offered):
             return True
         if name == call.name:  # `{}` may have been a placeholder
-            if call.text.is_over():  # its name alone, once more, unless that is a call
-                return not (arguments.strip() or self._assembly.calls.takes_nothing(name))
-            return not (call.text.is_whole() and arguments.strip() == "{}")
-        return call.text.is_started() and name not in self._assembly.calls.offered_names
+            return not call.text.is_over() and not (call.text.is_whole() and arguments.strip() == "{}")
+        return call.text.is_started() and name not in offered
 
     def _is_rest(self, call: OpenCall, name: str, arguments: str) -> bool:
-        """Return whether a fragment says no more behind whole arguments than a call of its tool cannot be: `{}`."""
-        is_blank = name == call.name and arguments.strip() == "{}"
+        """Return whether a fragment says no more behind whole arguments than a call of its tool cannot be: nothing."""
+        is_blank = name == call.name and arguments.strip() in ("", "{}")
         return is_blank and call.text.is_over() and not self._assembly.calls.takes_nothing(name)
 
     def _share(self, call: OpenCall, index: int | None, id: str, name: str, arguments: str) -> None:
         """Record that the call continues under another id: it may be two calls, so nothing more of it may leave."""
         if self._shared is None:
-            self._shared = SharedCalls(self._assembly)
+            self._shared = SharedCalls(self._assembly, self._unmatched)
         call.is_doubtful = call.is_doubtful or call.text.is_closed()
         self._doubt().hold(call)
         self._shared.begin(call, index, id, arguments, is_named=bool(name))
+        if index in self.twice:
+            self._shared.part(call)
         if name and index is not None:
-            del self.by_index[index]
+            self.by_index.pop(index, None)
 
     def close(self, *, is_good: bool) -> None:
         """End the response. A call under several ids, none of which came back, is one call if the end is good."""
         if self._shared is not None:
             self._shared.close(is_good=is_good)
 
-    def _extends(self, call: OpenCall, piece: str) -> bool:
-        """Return whether a piece of name, joined to the name so far, still begins (or is) an offered name."""
-        joined = call.name + piece
-        return (
-            call.state == "waiting"
-            and piece != call.name
-            and any(offered.startswith(joined) for offered in self._assembly.calls.offered_names)
-        )
+    def _look_back(
+        self, call: OpenCall, at_index: OpenCall | None, index: int | None, name: str, arguments: str
+    ) -> None:
+        """Take a call that has begun: it may be the one before it again, or its name may be that one's."""
+        before = at_index or (self._shared and self._shared.behind.get(index)) or self._last
+        is_near = index is None or before is at_index
+        if before is not None and self._adds_nothing(before, name, arguments, is_near=is_near):
+            call.repeats = before  # it is one, if nothing follows
+        if at_index is not None and name and at_index.is_open() and not (at_index.name or at_index.text.is_blank()):
+            self._doubt().share(at_index, call.id)
+            self._doubt().share(call, call.id)
 
-    def _completes(self, call: OpenCall, name: str) -> bool:
-        """Return whether a name is that of a tool, and the name so far only its beginning."""
-        offered = self._assembly.calls.offered_names
-        is_longer = call.name not in offered and name in offered and name.startswith(call.name)
-        return is_longer and call.state == "waiting" and not call.text.is_started()
+    def _go_on(self, call: OpenCall, index: int | None, id: str, name: str, arguments: str, where: str) -> None:
+        """Take the id and name of a fragment for a call that has begun."""
+        if call.repeats is not None and call.repeats.id != call.id and arguments.strip():
+            call.repeats = None  # it is another
+        self._join_id(call, id, where)
+        join_name(call, name, where, self._assembly)
 
     def _begin(self, index: int | None, id: str, name: str, *, kind: CallKind, where: str) -> OpenCall:
         if index is not None and index in self.by_index:
             self._assembly.deviate("reused-index", where, f"index {index}")
             before = self.by_index[index]
             self._replaced.append((before, not id and name != before.name and name.startswith(before.name)))
-        elif index not in (None, OUTSIDE, len(self.by_index)):
+            if before.is_open() and (not before.name or self._waits(before)):
+                self.crowd(index)
+        elif index not in (None, OUTSIDE, len(self.by_index) + len(self._crowded)):
             self._assembly.deviate("odd-index", where, f"index {index}")
         call = self._assembly.open_call(id, name, kind=kind, wait=True)
         self._unmatched.append(call)
         self._doubt().begin(call)
         return call
 
-    def _repeat(self, call: OpenCall, before: OpenCall | None, arguments: str) -> None:
-        """Take a call without arguments for the one before it, which came under several ids: it is one if some follow.
+    def _waits(self, call: OpenCall) -> bool:
+        """Return whether arguments of a call must still come."""
+        return not call.text.is_over() and not (call.text.is_empty() and self._assembly.calls.takes_nothing(call.name))
 
-        `before`: None if it has come.
+    def _adds_nothing(self, call: OpenCall, name: str, arguments: str, *, is_near: bool) -> bool:
+        """Return whether a fragment that begins a call behind another one may say no more than that.
+
+        `is_near`: no index tells them apart.
         """
-        if arguments.strip():
-            call.repeats = None if call.repeats is not None and call.repeats.id != call.id else call.repeats
-        elif self._shared is not None and before is not None and call.name == before.name and self._shared.has(before):
-            call.repeats = before
+        if name != call.name or arguments.strip() not in ("", "{}"):
+            return False
+        text = self._shared.text_of(call) if self._shared is not None else None
+        if text is not None and not arguments.strip():
+            return True
+        is_over = text.is_over() if text is not None else is_near and call.text.is_over()
+        return is_over and not self._assembly.calls.takes_nothing(name)
 
     def _join_id(self, call: OpenCall, id: str, where: str) -> None:
         if not id or id == call.id:
@@ -347,26 +376,6 @@ class CallSlots(msgspec.Struct, eq=False):
             self._assembly.deviate("late-id", where)
         elif call.repeats is None or call.repeats.id != id:
             self._assembly.deviate("changing-id", where)
-
-    def _join_name(self, call: OpenCall, name: str, where: str) -> None:
-        if not name:
-            return
-        if not call.name:
-            call.name = name
-            call.is_doubtful = call.text.is_closed()
-            self._assembly.deviate("late-name", where)
-        elif self._extends(call, name) and not (
-            call.text.is_whole() and call.name in self._assembly.calls.offered_names
-        ):
-            call.name += name
-            self._assembly.deviate("split-name", where)
-        elif self._completes(call, name):
-            call.name = name
-            self._assembly.deviate("split-name", where)
-        elif name == call.name:
-            self._assembly.deviate("repeated-name", where, name)
-        else:
-            self._assembly.contradict(call, where)
 
     def _announce(self, call: OpenCall) -> None:
         """Send the call's start, once its id and complete name are known."""

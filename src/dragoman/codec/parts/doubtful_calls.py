@@ -108,18 +108,7 @@ class Doubts:
         if self._are_too_many():
             return self._lose([last], name, id)
         if not name:
-            owners = [call for call in self._waiting if call is not last and self._may_wait(call, last)]
-            is_alone = self._begun == 1 and last.text.is_started() and last.index not in self._bound
-            is_other = self._without_index and not is_alone
-            if index is None:
-                is_other = bool(id and last.id) and last.index in self._bound
-            may_be_two = not last.name or last.index in self._named_again
-            is_second = may_be_two and last.text.is_started() and _begins(arguments)
-            is_second = is_second or (index is None and self._may_be_bare(last))
-            is_lost = owners or self._is_torn or self._silent or is_other or is_second
-            if is_lost and index is not None:
-                self._lost_indices.add(index)
-            return self._lose([last, *owners], "", id) if is_lost else None
+            return self._judge_nameless(index, id, arguments, last)
         if not id and arguments.strip() and not self._lost.isdisjoint((name, "")):
             return self._lose([last], name)
         if index is None and not last.name and last.is_open():
@@ -136,10 +125,36 @@ class Doubts:
             self._is_torn = True  # its name is said again, or another call begins
         if last in namesakes and index is None and (id or not _begins(arguments)):
             namesakes.remove(last)  # its name is said again
-        if any(call.text.is_started() or call.index in self._held for call in namesakes):
+        if any(
+            call.text.is_started()
+            or call.index in self._held
+            or (call is not last and arguments.strip() not in ("", "{}") and not call.text.is_over())
+            for call in namesakes
+        ):
             return self._lose(namesakes, name)
-        self._is_unsure = self._is_unsure or namesakes not in ([], [last]) or (bool(namesakes) and index is not None)
+        self._is_unsure = (
+            self._is_unsure
+            or namesakes not in ([], [last])
+            or (bool(namesakes) and index is not None)
+            or (index is None and any(call.name == name and self._is_needy(call) for call in self._waiting))
+        )
         return None
+
+    def _judge_nameless(self, index: int | None, id: str, arguments: str, last: OpenCall) -> OpenCall | None:
+        """As `judge`, for one without a name."""
+        owners = [call for call in self._waiting if call is not last and self._may_wait(call, last)]
+        is_alone = self._begun == 1 and last.text.is_started() and last.index not in self._bound
+        is_other = self._without_index and not is_alone
+        if index is None:
+            is_other = bool(id and last.id) and last.index in self._bound
+        may_be_two = not last.name or last.index in self._named_again
+        is_second = may_be_two and last.text.is_started() and _begins(arguments)
+        is_second = is_second or (last.is_doubtful and index is None and not id and arguments.strip() not in ("", "{}"))
+        is_second = is_second or (index is None and self._may_be_bare(last))
+        is_lost = owners or self._is_torn or self._silent or is_other or is_second
+        if is_lost and index is not None:
+            self._lost_indices.add(index)
+        return self._lose([last, *owners], "", id) if is_lost else None
 
     def _are_too_many(self) -> bool:
         """Update which calls still wait. If they are too many, each of them fails."""
@@ -160,6 +175,10 @@ class Doubts:
             (last.text.is_empty() and last.text.is_whole()) or not self._assembly.calls.takes_nothing(call.name)
         )
 
+    def _is_needy(self, call: OpenCall) -> bool:
+        is_held = call.index in self._held
+        return call.text.is_empty() and not is_held and not self._assembly.calls.takes_nothing(call.name)
+
     def _may_be_bare(self, call: OpenCall) -> bool:
         """Return whether `{}` of a call may be all of its arguments, or a placeholder for what comes."""
         return call.text.is_empty() and call.text.is_whole() and self._assembly.calls.takes_nothing(call.name)
@@ -171,6 +190,8 @@ class Doubts:
     def _lose(self, owners: list[OpenCall], *labels: str) -> OpenCall:
         self._lost.update(labels, (call.name for call in owners))
         self._is_torn = self._is_unsure = True
+        if all(call.state == "whole" for call in owners):  # each has left, so another one lacks them
+            owners = [self._assembly.open_call(None, "", wait=True)]
         self._assembly.deviate("lost-arguments", "tool_calls", f"{len(owners)} calls may have them")
         for call in owners:
             self._drop(call)
@@ -185,7 +206,7 @@ class Doubts:
         is_mixed = self._with_index and self._without_index
         if self._assembly.ending.is_torn or (self._begun > 1 and (self._is_unsure or is_mixed)):
             for call in self._waiting:
-                if call.is_open() and call.text.is_blank():
+                if call.is_open() and self._assembly.calls.is_silent(call):
                     self._drop(call)
 
 

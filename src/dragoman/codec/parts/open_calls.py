@@ -89,6 +89,7 @@ class OpenCalls(msgspec.Struct, eq=False):
     _has_strays: bool = False
     _without_id: set[str] = set()  # names of calls without one, each of which is reported once
     _nameless: list[OpenCall] = []  # calls that began without a name
+    _pieces: set[str] | None = set()  # names of failed calls that stand in a tool's, and are none; None at the end
     _again: dict[int, list[OpenCall]] = {}  # part index of a call → those that were sent under its id again
 
     __repr__ = name_alone
@@ -128,6 +129,10 @@ class OpenCalls(msgspec.Struct, eq=False):
     def goes_on(self, name: str, text: ArgumentText) -> bool:
         """Return whether the same name under a new id continues a call: its arguments are incomplete and must come."""
         return not (text.is_whole() or text.is_over()) and (text.is_started() or not self.takes_nothing(name))
+
+    def is_silent(self, call: OpenCall) -> bool:
+        """Return whether no arguments of a call came, or `{}` where its tool needs more."""
+        return call.text.is_blank() or (call.text.is_empty() and not self.takes_nothing(call.name))
 
     def may_lack(self) -> bool:
         """Return whether a delivered or open call has no arguments, so that arguments elsewhere may be its own."""
@@ -233,19 +238,18 @@ class OpenCalls(msgspec.Struct, eq=False):
                 self.settle(ripe[index], answer, proven=True)
 
     def settle(self, call: OpenCall, answer: Answer, *, proven: bool) -> None:
-        """Close a call: deliver it, or fail it with the reason."""
+        """Close a call: deliver it, or fail it with the reason. One whose name may be a piece of another's waits."""
+        if self._pieces is not None and self._is_piece(call.name):
+            return
+        if call.repeats is not None and call.repeats.is_open() and not call.repeats.text.is_empty():
+            self.settle(call.repeats, answer, proven=proven)
         if call.unread and (call.is_torn or call.text.is_empty()):
             self._fail_unread(call, answer)
             return
-        if call.kind == "function":
-            settled = _refused(call, answer.bounds) or call.text.settle(proven=proven)
-        elif proven:
-            settled = Settled(call.text.raw())
-        else:
-            settled = Settled(None, kind="cut", problem="the response ended before the call did")
+        settled = _settled(call, answer.bounds, proven=proven)
         if call.repeats is not None and self._is_repeated(call, call.repeats, settled, answer):
             return
-        is_bare = (call.text.is_empty() and self._may_lack(call)) or (call.text.is_blank() and self.has_strays)
+        is_bare = (call.text.is_empty() and self._may_lack(call)) or (self.has_strays and self.is_silent(call))
         if call.kind == "function" and call.name and is_bare:
             problem = "arguments came that name no call; they may be its own"
             self.fail(call, answer, "lost", f"tool call {call.name}: {problem}")
@@ -282,6 +286,27 @@ class OpenCalls(msgspec.Struct, eq=False):
             answer.events.append(ToolCallDelta(call.index, settled.delta))
         self.deliver(call, answer, settled.text)
         self._add_further(call, settled, more, answer)
+
+    def _is_piece(self, name: str) -> bool:
+        return bool(name) and name not in self.offered_names and any(name in one for one in self.offered_names)
+
+    def fail_pieces(self, answer: Answer) -> None:
+        """Fail the calls whose names are pieces of a tool's: no more calls come. They are if one begins it and another
+        ends it, or a piece was lost.
+        """
+        pieces = (self._pieces or set()) | {call.name for call in self.by_index.values() if self._is_piece(call.name)}
+        self._pieces = None
+        if pieces and (self.has_strays or self._are_of_one(pieces)):
+            for call in [call for call in self.by_index.values() if call.name in pieces]:
+                self.fail(call, answer, "lost", f"tool call {call.name}: its name may be a piece of another one's")
+
+    def _are_of_one(self, pieces: set[str]) -> bool:
+        """Return whether one of these begins the name of a tool, and another one ends it."""
+        return any(
+            one.startswith(piece) and any(one.endswith(other) for other in pieces if other != piece)
+            for one in self.offered_names
+            for piece in pieces
+        )
 
     def _add_further(self, call: OpenCall, settled: Settled, more: Sequence[str], answer: Answer) -> None:
         """Take what stands behind a call's own arguments: more objects, each a call, and perhaps a piece of one."""
@@ -382,7 +407,9 @@ class OpenCalls(msgspec.Struct, eq=False):
         call.state = "failed"
         call.live = None
         self.failed += 1
-        self._has_strays = self._has_strays or (kind == "nameless" and not call.text.is_blank())
+        if self._pieces is not None and self._is_piece(call.name):
+            self._pieces.add(call.name)
+        self._has_strays = self._has_strays or kind == "lost" or (kind == "nameless" and not call.text.is_blank())
         answer.events.append(ToolCallFailed(call.index, call.id, call.name, kind, message, call.text.raw()))
 
 
@@ -394,7 +421,11 @@ def _shares_no_key(one: str, other: str) -> bool:
     )
 
 
-def _refused(call: OpenCall, bounds: AnswerBounds) -> Settled | None:
-    """Return the result of a call whose arguments have too many values to be read."""
+def _settled(call: OpenCall, bounds: AnswerBounds, *, proven: bool) -> Settled:
+    """Return the result of a call's text. Arguments with too many values are not read."""
+    if call.kind != "function":
+        cut = Settled(None, kind="cut", problem="the response ended before the call did")
+        return Settled(call.text.raw()) if proven else cut
     most = bounds.argument_values
-    return beyond(call.text.raw(), most) if call.size > most else None
+    refused = beyond(call.text.raw(), most) if call.size > most else None
+    return refused or call.text.settle(proven=proven)

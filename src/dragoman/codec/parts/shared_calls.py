@@ -13,15 +13,18 @@ from dragoman.codec.parts.open_parts import OpenCall
 
 
 class _Shared:
-    """One call and its ids, the latest last. `held`: what came under each since the second."""
+    """One call and its ids, the latest last. `held`: what came under each since the second. `are_two`: one delta told
+    two of them, so that they are calls.
+    """
 
-    __slots__ = ("call", "held", "ids", "index", "is_held", "text")
+    __slots__ = ("are_two", "call", "held", "ids", "index", "is_held", "text")
 
     def __init__(self, call: OpenCall, index: int | None, *, is_held: bool) -> None:
         self.call = call
         self.index = index
         self.ids = [call.id]
         self.is_held = is_held
+        self.are_two = False
         self.held: list[tuple[str, str]] = []
         self.text = ArgumentText()
         self.text.add(call.text.raw())
@@ -36,25 +39,29 @@ class _Shared:
 
 
 class SharedCalls:
-    """Such calls of one response."""
+    """Such calls of one response. `behind`: the last one behind which another call began, by its index."""
 
-    __slots__ = ("_assembly", "_at", "_by_id", "_open", "_parted", "_torn")
+    __slots__ = ("_assembly", "_at", "_by_id", "_open", "_parted", "_torn", "_unmatched", "behind")
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: Assembly, unmatched: list[OpenCall]) -> None:
+        """Create it. `unmatched`: takes the calls that turn out to be further ones."""
         self._assembly = assembly
+        self._unmatched = unmatched
         self._open: dict[_Shared, None] = {}  # in their order
         self._at: dict[int | None, _Shared] = {}  # those that are held, by the index of their deltas
         self._by_id: dict[str, _Shared] = {}
         self._parted: list[OpenCall] = []  # calls that were found to be several
+        self.behind: dict[int | None, OpenCall] = {}
         self._torn: set[int | None] = set()  # indices whose deltas must say an id
 
     def is_torn(self, index: int | None) -> bool:
         """Return whether several calls share an index, so that it names none of them."""
         return index in self._torn
 
-    def has(self, call: OpenCall) -> bool:
-        """Return whether a call came under several ids, so that another id with its name may be of it too."""
-        return call.id in self._by_id
+    def text_of(self, call: OpenCall) -> ArgumentText | None:
+        """Return what came of a call under several ids: another id with its name may be of it too. None: under one."""
+        shared = self._by_id.get(call.id)
+        return None if shared is None else shared.text if shared.is_held else call.text
 
     def begin(self, call: OpenCall, index: int | None, id: str, arguments: str, *, is_named: bool) -> None:
         """Record that a call continues under another id. Without the name it can be no other call: nothing is held."""
@@ -73,6 +80,11 @@ class SharedCalls:
             shared.add(id, "")
             self._assembly.add_arguments(call, arguments)
 
+    def part(self, call: OpenCall) -> None:
+        """Record that one delta told two ids of a call."""
+        if (shared := self._by_id.get(call.id)) is not None:
+            shared.are_two = True
+
     def take(self, index: int | None, id: str, name: str, arguments: str, where: str) -> OpenCall | None:
         """Take a fragment of a held call. Return None if it is another's: then it goes the usual way."""
         if id:
@@ -80,12 +92,15 @@ class SharedCalls:
             if shared is not None and id != shared.ids[-1]:
                 self._part(shared)
                 return None
+            if shared is not None and name != shared.call.name and name in self._assembly.calls.offered_names:
+                self._drop(shared.call)  # what came under this id was another's
+                return shared.call
             if shared is None and self._assembly.calls.call_of(id) is not None:
                 return None
             if shared is None and (shared := self._at.get(index)) is not None:
                 is_new = name not in ("", shared.call.name) or not self._assembly.calls.goes_on(name, shared.text)
                 if name and is_new:
-                    del self._at[index]  # another call begins here
+                    self.behind[index] = self._at.pop(index).call  # another call begins here
                     return None
                 if shared.is_held:
                     self._by_id[id] = shared
@@ -121,6 +136,7 @@ class SharedCalls:
             if id not in calls:
                 calls[id] = assembly.open_call(id, call.name, kind=call.kind)
         self._parted += calls.values()
+        self._unmatched += list(calls.values())[1:]
         for id, arguments in shared.held:
             assembly.add_arguments(calls[id], arguments)
 
@@ -152,7 +168,7 @@ class SharedCalls:
             if not shared.call.is_open():
                 continue
             is_needy = shared.text.is_blank() and not self._assembly.calls.takes_nothing(shared.call.name)
-            if shared.is_held and (is_needy or not is_good):
+            if shared.is_held and (is_needy or not is_good or shared.are_two):
                 self._drop(shared.call)
             for _, arguments in shared.held if shared.call.is_open() else ():
                 self._assembly.add_arguments(shared.call, arguments)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET
@@ -80,6 +80,22 @@ class FunctionPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     name: str | None = None
     parameters: Raw = NOTHING
     unread: None = None
+
+
+class PlainFunction(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """What a usual call calls."""
+
+    name: Annotated[str, msgspec.Meta(min_length=1)]
+    arguments: str
+
+
+class PlainCall(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A usual piece of a call, with all its labels."""
+
+    index: int
+    id: Annotated[str, msgspec.Meta(min_length=1)]
+    type: Literal["function"]
+    function: PlainFunction
 
 
 class CallPiece(msgspec.Struct, gc=False, forbid_unknown_fields=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -17,7 +18,7 @@ from dragoman.codec.parts.response_end import SECOND, AnswerId
 from dragoman.codec.parts.settled_arguments import is_placeholder, is_same, told_once
 from dragoman.codec.parts.unread_arguments import mark_unread, note_late, noted, refuse_unread
 from dragoman.codec.repeated_keys import SHORT, tell_twice, without_value
-from dragoman.protocols.openai_chat.response.frame_look import FrameLook
+from dragoman.protocols.openai_chat.response.frame_look import FrameLook, may_repeat
 from dragoman.protocols.openai_chat.wire import (
     NAME,
     NOTHING,
@@ -25,6 +26,7 @@ from dragoman.protocols.openai_chat.wire import (
     Chunk,
     Delta,
     FunctionPiece,
+    PlainCall,
     arguments_in,
     legacy_call,
     parts_of,
@@ -93,12 +95,19 @@ class CallReader(msgspec.Struct, eq=False):
         if self._look.repeats_key(frame):
             return self._refuse(pieces, frame)
         first = next((one for one in pieces if parts_of(one)[0]), None)
-        if first is not None and self._fails_by_piece(first, parts_of(first)[0], frame):
+        if first is not None and self.fails_by_id(
+            read_id(frame), frame, first.index, first.id or "", parts_of(first)[0]
+        ):
             return
-        if len(pieces) > 1 and any(self._is_unlabelled(piece) for piece in pieces):
+        if any(self._is_unlabelled(piece) for piece in pieces):
             self._slots.tear()
+        self._slots.twice = twice = _twice(pieces)
+        for piece in pieces:
+            if piece.index in twice and piece.id and not parts_of(piece)[0]:
+                self._slots.crowd(piece.index)
         for piece in pieces:
             self.read(piece, frame, is_told_once=True)
+        self._slots.twice = ()
 
     def read(self, piece: CallPiece, frame: bytes = b"", *, is_told_once: bool = False) -> None:
         """Take a piece of a call from a delta. `frame`: what it stands in; `is_told_once`: no key of it is repeated."""
@@ -108,7 +117,7 @@ class CallReader(msgspec.Struct, eq=False):
             and (function is not None and function.arguments)
             and function.parameters is NOTHING
             and not (piece.id or function.name or piece.name or piece.arguments or piece.extra_content or piece.rest)
-            and not _may_repeat(frame)
+            and not may_repeat(frame)
             and frame.count(b'_calls"') < 2
             and frame.count(b'"function"') < (3 if piece.type else 2)
             and (len(self._slots.by_index) < 2 or frame.count(b'"index"') < 3)
@@ -118,7 +127,7 @@ class CallReader(msgspec.Struct, eq=False):
         if not is_told_once and self._look.repeats_key(frame):
             return self._refuse([piece], frame)
         name, arguments, kind = parts_of(piece)
-        if name and not is_told_once and self._fails_by_piece(piece, name, frame):
+        if name and not is_told_once and self.fails_by_id(read_id(frame), frame, piece.index, piece.id or "", name):
             return
         has_key = function is not None and function.arguments is not None
         if not arguments and self._look.count_arguments(frame) > has_key:
@@ -151,7 +160,14 @@ class CallReader(msgspec.Struct, eq=False):
             self._assembly.deviate("missing-type", f"call {call.index}")
         self._take_beside(piece, call)
 
-    def read_plain(self, index: int, id: str, name: str, arguments: str, frame: bytes) -> None:
+    def read_plain(self, pieces: Sequence[PlainCall], frame: bytes) -> None:
+        """Take pieces with all their labels and nothing else, in a frame that has nothing else."""
+        self._slots.twice = _twice(pieces) if len(pieces) > 1 else ()
+        for piece in pieces:
+            self._read_plain(piece.index, piece.id, piece.function.name, piece.function.arguments, frame)
+        self._slots.twice = ()
+
+    def _read_plain(self, index: int, id: str, name: str, arguments: str, frame: bytes) -> None:
         """As `read`, for a piece with all its labels and nothing else, in a frame that has nothing else."""
         if self._has_legacy or self._is_refused:
             told = CallPiece(index, FunctionPiece(arguments, name), id, "function")
@@ -169,9 +185,6 @@ class CallReader(msgspec.Struct, eq=False):
         other = noted(piece.unread_name)
         is_another = bool(name) and other not in ("", name) and other in self._assembly.calls.offered_names
         return not is_another and _is_one(piece)
-
-    def _fails_by_piece(self, piece: CallPiece, name: str, frame: bytes) -> bool:
-        return self.fails_by_id(read_id(frame), frame, piece.index, piece.id or "", name)
 
     def _take_beside(self, piece: CallPiece, call: OpenCall) -> None:
         """Take what a piece has beside its name and arguments."""
@@ -242,9 +255,8 @@ class CallReader(msgspec.Struct, eq=False):
         """
         self.is_watching = self._assembly.calls.may_lack()
         if self.is_watching:
-            for told in (*self._frames, frame):
-                if told:
-                    self.tell_beside(told)
+            for told in filter(None, (*self._frames, frame)):
+                self.tell_beside(told)
         self._frames.clear()
 
     def _refuse(self, pieces: list[CallPiece], frame: bytes) -> None:
@@ -388,6 +400,11 @@ class CallReader(msgspec.Struct, eq=False):
             self._slots.close(is_good=is_ended and self._assembly.ending.reason not in ("length", "content_filter"))
 
 
+def _twice(pieces: Sequence[CallPiece | PlainCall]) -> list[int | None]:
+    """Return the indices that several pieces have."""
+    return [index for index, count in Counter(piece.index for piece in pieces).items() if count > 1]
+
+
 def _is_told_among(name: str, arguments: str, told: Iterable[tuple[str, str]]) -> bool:
     """Return whether a call of the newer form repeats the older form, and none may have its arguments instead.
 
@@ -431,8 +448,3 @@ def native_of_call(piece: CallPiece, earlier: Native | None = None) -> Native | 
         return earlier
     said = {key: _json.raw(value) for key, value in rest.items()}
     return Native(NAME, said if earlier is None else earlier.fields | said)
-
-
-def _may_repeat(frame: bytes) -> bool:
-    """Return whether a frame may repeat what lets a call grow, or a key around it."""
-    return frame.count(b'"arguments"') > 1 or frame.count(b'"delta"') > 1 or frame.count(b'"choices"') > 1

@@ -77,3 +77,8 @@ class FrameLook(msgspec.Struct, eq=False):
             fields = fields_beside(frame)
             self._beside = fields if len(fields) <= _FEW else telling(fields)
         tell_unread(assembly, self._beside, "chunk")
+
+
+def may_repeat(frame: bytes) -> bool:
+    """Return whether a frame may repeat what lets a call grow, or a key around it."""
+    return frame.count(b'"arguments"') > 1 or frame.count(b'"delta"') > 1 or frame.count(b'"choices"') > 1

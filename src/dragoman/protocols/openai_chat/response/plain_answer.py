@@ -16,10 +16,10 @@ from dragoman.codec.parts.response_end import ResponseEnd
 from dragoman.codec.parts.settled_arguments import is_plain_object
 from dragoman.codec.plain_answer import PlainAnswer, PlainCall, whole_reader
 from dragoman.events import Start
-from dragoman.protocols.openai_chat.response.plain_chunk import PlainFunction, are_texts, kept_fields
+from dragoman.protocols.openai_chat.response.plain_chunk import are_texts, kept_fields
 from dragoman.protocols.openai_chat.response.unmodelled import Kept
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
-from dragoman.protocols.openai_chat.wire import NOTHING, REASONS
+from dragoman.protocols.openai_chat.wire import NOTHING, REASONS, PlainFunction
 
 
 class _Call(msgspec.Struct, gc=False, forbid_unknown_fields=True, kw_only=True):

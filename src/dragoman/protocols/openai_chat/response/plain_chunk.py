@@ -20,23 +20,7 @@ from dragoman.protocols.openai_chat.response.calls import CallReader
 from dragoman.protocols.openai_chat.response.delta_batch import Growth
 from dragoman.protocols.openai_chat.response.unmodelled import Kept
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage, rest_of_usage
-from dragoman.protocols.openai_chat.wire import NOTHING
-
-
-class PlainFunction(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """What a call calls."""
-
-    name: Annotated[str, msgspec.Meta(min_length=1)]
-    arguments: str
-
-
-class _Call(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """A piece of a call with all its labels."""
-
-    index: int
-    id: Annotated[str, msgspec.Meta(min_length=1)]
-    type: Literal["function"]
-    function: PlainFunction
+from dragoman.protocols.openai_chat.wire import NOTHING, PlainCall
 
 
 class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -44,7 +28,7 @@ class _Delta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     content: Literal[""] | UnsetType | None = UNSET
     reasoning_content: UnsetType | None = UNSET
     reasoning: UnsetType | None = UNSET
-    tool_calls: list[_Call] | UnsetType | None = UNSET
+    tool_calls: list[PlainCall] | UnsetType | None = UNSET
     refusal: UnsetType | None = UNSET
 
 
@@ -116,9 +100,9 @@ def tell_plain(
         chunk.id, frame, *((pieces[0].index, pieces[0].id, pieces[0].function.name) if pieces else ())
     ):
         return
-    for piece in pieces or ():
-        calls.read_plain(piece.index, piece.id, piece.function.name, piece.function.arguments, frame)
-    if pieces and len(pieces) == 1:
-        growth.expect("call")
+    if pieces:
+        calls.read_plain(pieces, frame)
+        if len(pieces) == 1:
+            growth.expect("call")
     if calls.is_watching and not (pieces and choice is not None and not choice.finish_reason):
         calls.look_around(frame)

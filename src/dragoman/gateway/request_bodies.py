@@ -21,6 +21,7 @@ from dragoman.bounds import exceeded
 from dragoman.client.offload import MANY
 from dragoman.codec.framing.large_frames import LARGE, wide_object
 from dragoman.codec.framing.outline import has_wide_object, is_deeper, room_left, values_beyond
+from dragoman.codec.patterns import rare_pattern
 from dragoman.errors import WireError
 
 #: A body may grow to this many times its size, once it is larger than `_FREE`.
@@ -38,7 +39,7 @@ _ESCAPES: Final = re.compile(
 _SURROGATE: Final = re.compile(rb"\\u[dD]")
 #: What begins arguments that stand in a text, and a part of such a text: one search for all would hold others.
 _ARGUMENTS: Final = re.compile(rb'"arguments"\s{0,40}:\s{0,40}"')
-_STRETCH: Final = re.compile(rb'(?:[^"\\]{1,4096}+|\\.){1,64}+', re.DOTALL)
+_STRETCH: Final = rare_pattern(rb'(?:[^"\\]{1,4096}+|\\.){1,64}+', re.DOTALL)
 #: Fields that hold a conversation.
 _CONVERSATIONS: Final = ("messages", "input", "contents")
 

@@ -75,6 +75,8 @@ _INSIDE: Final = frozenset(("generationConfig", "generation_config", "options"))
 #: Texts to continue: a server answers each one of a list.
 _PROMPT: Final = "prompt"
 _NAMED: Final = _COPIES | _INSIDE | {_PROMPT}
+#: Fields that may ask for an answer in sound.
+_SAYING: Final = _INSIDE | {"audio", "modalities"}
 #: Names of a request's own fields of which the body needs a further look: these, and what `_SPECIAL` finds of names.
 _TELLING: Final = _NAMED.union(
     ("audio", "image", "images", "image_url", "input_image", "input_audio", "conversation", "previous_response_id"),
@@ -136,13 +138,12 @@ def bound_of(
         output = _longest(max_output) * _MOST_COPIES
     else:
         output = _output(body, limits, max_output, members, is_once=fields is not None)
-    apart = apart_of(
-        asked_tier(body, fields),
-        cache_write_long=size * (marks_cache and (is_hidden or body.find(_AN_HOUR) >= 0)),
-        input_audio=size * is_heard,
-        output_audio=output * (type(members) is dict and _says_sound(members)),
-    )
-    return Usage(input=size, output=output if answers else 0, apart=apart)
+    size_said = output if type(members) is dict and _says_sound(members) else 0
+    is_long = marks_cache and (is_hidden or body.find(_AN_HOUR) >= 0)
+    tier, apart = "" if isinstance(members, _json.Malformed) else asked_tier(body, members), None
+    if tier or is_long or is_heard or size_said:  # nearly no request has one of them
+        apart = apart_of(tier, cache_write_long=size * is_long, input_audio=size * is_heard, output_audio=size_said)
+    return Usage(size, output if answers else 0, apart=apart)
 
 
 def asked_tier(body: bytes, fields: Mapping[str, Raw] | None) -> str:
@@ -157,6 +158,8 @@ def asked_tier(body: bytes, fields: Mapping[str, Raw] | None) -> str:
 
 def _says_sound(fields: Mapping[str, Raw]) -> bool:
     """Return whether a request asks for an answer in sound."""
+    if _SAYING.isdisjoint(fields):
+        return False
     if "audio" in fields or _SOUND.search(fields.get("modalities", _NOTHING)) is not None:
         return True
     inner = [fields[name] for name in _INSIDE.intersection(fields)]

@@ -172,8 +172,11 @@ def _is_public(url: str) -> bool:
 
 def _at(price: Price, usage: Usage) -> Decimal | None:
     """Return what a usage costs, or None if the price of a part of it is not known."""
-    apart = _PLAIN if usage.apart is None else usage.apart
     input, output, read, write = usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0
+    apart = usage.apart
+    if apart is None and not (read or write):  # as most often
+        return (input * price.input + output * price.output) / _MILLION
+    apart = apart or _PLAIN
     long, heard = min(apart.cache_write_long, write), min(apart.input_audio, input)
     said = min(apart.output_audio, output)
     drawn = min(apart.output_image, output - said)

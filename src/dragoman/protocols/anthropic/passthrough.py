@@ -114,6 +114,8 @@ class _Message(msgspec.Struct, gc=False):
     delta: None = None
 
 
+#: What most answers tell of their tier, speed and region.
+_USUAL: Final = frozenset((None, "standard", "global", "not_available"))
 _decode_message: Final = whole_decoder(_Message, "model", *(OWN_FIELDS - {"usage"}))
 
 
@@ -133,5 +135,7 @@ def check_whole(body: bytes) -> Finish | None:
     read, written = usage.cache_read_input_tokens, usage.cache_creation_input_tokens
     whole = usage.input_tokens + (read or 0) + (written or 0)
     long = 0 if usage.cache_creation is None else usage.cache_creation.ephemeral_1h_input_tokens
-    apart = apart_of(tier_of(usage.service_tier, usage.speed, usage.inference_geo), cache_write_long=long)
+    apart, places = None, (usage.service_tier, usage.speed, usage.inference_geo)
+    if long or not _USUAL.issuperset(places):
+        apart = apart_of(tier_of(*places), cache_write_long=long)
     return Finish(STOP_REASONS[word], word, Usage(whole, usage.output_tokens, read, written, None, apart))

@@ -295,7 +295,7 @@ def read_id(data: bytes) -> str | None:
 
 def read_tier(data: bytes) -> Raw:
     """Return the service tier of a response or a chunk, as it is written there."""
-    read = _decode_tier(data) if data.find(b"_tier") >= 0 else None
+    read = _decode_tier(data) if data.find(b"service_tier") >= 0 else None
     return read.service_tier if isinstance(read, _Tier) else NOTHING
 
 

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.cost import apart_of, count_of, tier_of
 from dragoman.money import MOST_TOKENS
 from dragoman.protocols.gemini.wire import UsageMetadata, camel
 from dragoman.types import BilledApart, Usage
-
-#: What a frame has in it whose counts are not of text at the usual price.
-_TELLING: Final = (b"AUDIO", b"IMAGE", b"iceTier", b"fficType", b"ice_tier", b"ffic_type")
 
 
 def merged(told: UsageMetadata, later: UsageMetadata) -> UsageMetadata:
@@ -46,7 +41,8 @@ def read_apart(frame: bytes) -> BilledApart | None:
 
     Nearly none says it, so the frame is searched for the words before it is read once more.
     """
-    if not any(frame.find(word) >= 0 for word in _TELLING):
+    find = frame.find
+    if find(b"AUDIO") < 0 and find(b"IMAGE") < 0 and find(b"Tier") < 0 and find(b"_tier") < 0 and find(b"raffic") < 0:
         return None
     fields = _json.decode_lenient(frame)
     fields = fields[0] if isinstance(fields, list) and fields else fields

@@ -51,14 +51,16 @@ def read_usage(usage: dict[str, Json], tier: Raw = NOTHING) -> Usage:
         input += cached
     if output is not None and reasoning is not None and reasoning > output:
         output += reasoning
-    apart = apart_of(
-        served,
-        cache_write_long=_count(_object(usage, "cache_creation"), "ephemeral_1h_input_tokens"),
-        input_audio=_count(details, "audio_tokens"),
-        output_audio=_count(made, "audio_tokens"),
-        output_image=_count(made, "image_tokens"),
-        cache_read_audio=_count(_object(details, "cached_tokens_details"), "audio_tokens"),
-    )
+    apart, sound = None, details.get("audio_tokens") or made.get("audio_tokens") or made.get("image_tokens")
+    if served or sound or "cache_creation" in usage:
+        apart = apart_of(
+            served,
+            cache_write_long=_count(_object(usage, "cache_creation"), "ephemeral_1h_input_tokens"),
+            input_audio=_count(details, "audio_tokens"),
+            output_audio=_count(made, "audio_tokens"),
+            output_image=_count(made, "image_tokens"),
+            cache_read_audio=_count(_object(details, "cached_tokens_details"), "audio_tokens"),
+        )
     return Usage(input, output, cached, written, reasoning, apart)
 
 

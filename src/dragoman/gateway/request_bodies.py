@@ -38,7 +38,7 @@ _ESCAPES: Final = re.compile(
 )
 _SURROGATE: Final = re.compile(rb"\\u[dD]")
 #: What begins arguments that stand in a text, and a part of such a text: one search for all would hold others.
-_ARGUMENTS: Final = re.compile(rb'"arguments"\s{0,40}:\s{0,40}"')
+_ARGUMENTS: Final = rare_pattern(rb'"arguments"\s{0,40}:\s{0,40}"')
 _STRETCH: Final = rare_pattern(rb'(?:[^"\\]{1,4096}+|\\.){1,64}+', re.DOTALL)
 #: Fields that hold a conversation.
 _CONVERSATIONS: Final = ("messages", "input", "contents")

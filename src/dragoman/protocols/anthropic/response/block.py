@@ -6,6 +6,8 @@ from typing import Final, Literal
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.bounds import AnswerBounds
+from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.parts.open_parts import OpenCall, OpenPart
 from dragoman.protocols.anthropic.wire import read
 
@@ -52,6 +54,11 @@ class Block:
         self.takes = TAKES.get(kind, "")
         self.unread = ""
         self.is_ended = False
+
+    def cite(self, citation: Raw, bounds: AnswerBounds) -> None:
+        """Add a citation of the text. Each takes more memory than its bytes."""
+        self.citations.append(citation)
+        check_entries(self.citations, bounds)
 
     def beyond_opening(self, text: str) -> tuple[str, bool]:
         """Return the new part of a delta beyond the start's text, and whether deltas have repeated all of it.

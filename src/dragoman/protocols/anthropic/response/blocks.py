@@ -370,7 +370,7 @@ class Blocks(msgspec.Struct, eq=False):
         elif kind == "citations_delta" and block is not None:
             citation = delta_fields(frame).get("citation")
             if citation is not None:
-                block.citations.append(keep(citation))
+                block.cite(keep(citation), self._assembly.bounds)
         else:
             self._assembly.deviate("unknown-event", "content_block_delta", kind)
             if unread_arguments(delta_fields(frame), "type"):

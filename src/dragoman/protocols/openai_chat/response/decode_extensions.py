@@ -9,6 +9,7 @@ from typing import Final
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.counterparts import with_data
+from dragoman.codec.framing.entries import check_entries
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.call_matching import CallSlots
 from dragoman.codec.parts.open_parts import OpenPart
@@ -143,6 +144,7 @@ class Extensions:
                 self._noted, self._annotations = running.index, []
                 running.gathered = partial(_native, "annotations", self._annotations)
             self._annotations += notes
+            check_entries(self._annotations, self._assembly.bounds)
         elif notes:
             self._kept.message({"annotations": notes})
         if running is not None and isinstance(seal, str):

@@ -174,9 +174,11 @@ def _at(price: Price, usage: Usage) -> Decimal | None:
     """Return what a usage costs, or None if the price of a part of it is not known."""
     input, output, read, write = usage.input or 0, usage.output or 0, usage.cache_read or 0, usage.cache_write or 0
     apart = usage.apart
-    if apart is None and not (read or write):  # as most often
-        return (input * price.input + output * price.output) / _MILLION
-    apart = apart or _PLAIN
+    if apart is None:  # as most often
+        dollars = max(input - read - write, 0) * price.input + output * price.output
+        dollars += read * (price.input if price.cache_read is None else price.cache_read)
+        dollars += write * (price.input if price.cache_write is None else price.cache_write)
+        return dollars / _MILLION
     long, heard = min(apart.cache_write_long, write), min(apart.input_audio, input)
     said = min(apart.output_audio, output)
     drawn = min(apart.output_image, output - said)

@@ -137,7 +137,7 @@ class Places:
             return Found([waiting], True)
         if call_id or index >= 0:
             return Found([], True)
-        owners = [item for item in self.waiting_calls(doubt) if not (id and item.is_named)]
+        owners = [item for item in self.waiting_calls(doubt) if not (id and item.is_named and id != item.id)]
         return Found(owners, not owners[1:] and not any(_is_of_another(item, id) for item in owners))
 
     def _sharing(self, index: int, doubt: Doubt) -> list[Item]:

@@ -310,6 +310,8 @@ class Items(msgspec.Struct, eq=False):
         item.is_final, call = True, item.call
         if text and call is not None:
             item.is_doubtful, said = False, call.text.raw()
+            if call.is_doubtful and is_placeholder(text) and call.text.is_closed():  # they are another call's
+                return self._assembly.contradict(call, f"output[{item.index}].arguments")
             if text == said and call.text.phase != "odd":  # as most often; odd ones may have two readings
                 item.late.pop(ARGUMENTS, None)
                 return
@@ -351,7 +353,7 @@ class Items(msgspec.Struct, eq=False):
             return
         if not call.name and name:
             self._assembly.deviate("late-name", f"output[{item.index}]")
-            call.name = name
+            call.name, call.is_doubtful = name, call.text.is_closed()
         if not call.id and isinstance(id, str) and id:
             self._assembly.deviate("late-id", f"output[{item.index}]")
             item.call_id = id
@@ -404,9 +406,7 @@ class Items(msgspec.Struct, eq=False):
         inner = place.inner("content")
         for index, value in enumerate(as_list(content)):
             self.final_content(item, index, value, inner.inner(index))
-        seal = fields.get("encrypted_content")
-        if item.done or not isinstance(seal, str):
-            seal = None
+        seal = said if isinstance(said := fields.get("encrypted_content"), str) and not item.done else None
         if item.part is None and not item.done and (seal or (not item.said and item.id.startswith("rs_"))):
             self._open_part(item, ("summary", 0))  # nothing to show, but to be sent back
         if item.part is not None and seal:

@@ -87,6 +87,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "decoding.py read_request": {"protocol": None},
     "offering/restoring.py with_client_keys": {"keys": {"a": "b"}},
     "offering/schemas.py fitted": {"rules": SchemaRules(references="defs", names_members=True)},
+    "gateway/attempt_bounds.py asked_tier": {"fields": None},
     "gateway/attempt_bounds.py bound_of": {"limits": (("max_tokens",),), "max_output": 100},
     "gateway/attempt_bounds.py expected_of": {"bound": Usage(input=9, output=9)},
     "gateway/messages.py query_values": {"name": "key"},

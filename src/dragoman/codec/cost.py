@@ -65,9 +65,12 @@ def beside_counts(
 
 
 def tier_of(*words: Json) -> str:
-    """Return the service tier that these words of an answer, or of a request, name; "" for the standard one."""
-    names = [name for word in words if isinstance(word, str) and (name := _plain(word)) not in _STANDARD]
-    return "+".join(dict.fromkeys(names))
+    """Return the service tier that these words of an answer, or of a request, name; "" for the standard one.
+
+    Several stand in the order of their letters, wherever they were.
+    """
+    names = {name for word in words if isinstance(word, str) and (name := _plain(word)) not in _STANDARD}
+    return "+".join(sorted(names))
 
 
 def _plain(word: str) -> str:

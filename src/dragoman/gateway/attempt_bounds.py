@@ -46,9 +46,14 @@ _SPECIAL: Final = re.compile(
     rb'"(?:file|i(?:mage|tem_ref|n(?:put_|line))|c(?:onversation"|ached)|document(?:_url)?"|video|audio(?:_url)?"|'
     rb'pr(?:evious_response_id"|ompt"))'
 )
-#: How requests name sound, and a part of the prompt that a provider keeps for an hour.
+#: How requests name sound that is heard, as no text and no name of a tool does; an answer in sound; and for how long a
+#: provider keeps a part of the prompt, if not for five minutes.
+_HEARD: Final = rare_pattern(
+    rb'"(?:audio"\s*:\s*\{\s*"id"|(?:input_audio|audio_url)"|(?:data:|mime_?[tT]ype"\s*:\s*")[aA][uU][dD][iI][oO]/)'
+)
 _SOUND: Final = re.compile(rb"[aA](?:udio|UDIO)")
-_AN_HOUR: Final = b'"1h"'
+_KEPT: Final = b'"ttl"'
+_LONG: Final = rare_pattern(rb'"ttl"\s*:\s*"(?!5m")')
 #: The fields that choose a service tier, the speed, and the region of the computers.
 _TIERS: Final = frozenset(("service_tier", "serviceTier", "speed", "inference_geo"))
 _TIER_BYTES: Final = tuple(b'"%b"' % name.encode() for name in sorted(_TIERS))
@@ -79,7 +84,8 @@ _NAMED: Final = _COPIES | _INSIDE | {_PROMPT}
 _SAYING: Final = _INSIDE | {"audio", "modalities"}
 #: Names of a request's own fields of which the body needs a further look: these, and what `_SPECIAL` finds of names.
 _TELLING: Final = _NAMED.union(
-    ("audio", "image", "images", "image_url", "input_image", "input_audio", "conversation", "previous_response_id"),
+    ("audio", "audio_url", "image", "images", "image_url", "input_image", "input_audio", "conversation"),
+    ("previous_response_id",),
     [f"inline{mark}{data}" for mark in ("", "_") for data in ("data", "Data")],
     [f"cached{mark}{content}" for mark in ("", "_") for content in ("content", "Content")],
     [f"file{mark}{what}" for mark in ("", "_") for what in ("id", "uri", "Uri", "url", "data", "Data")],
@@ -133,13 +139,13 @@ def bound_of(
     size = len(body) + _ADDED + media * _MEDIUM
     if is_elsewhere:
         size += context or _WIDEST
-    is_heard = is_hidden or ((media > 0 or is_elsewhere) and _SOUND.search(body) is not None)
+    is_heard = is_hidden or (is_special and _HEARD.search(body) is not None)
     if is_hidden or isinstance(members, _json.Malformed):
         output = _longest(max_output) * _MOST_COPIES
     else:
         output = _output(body, limits, max_output, members, is_once=fields is not None)
     size_said = output if type(members) is dict and _says_sound(members) else 0
-    is_long = marks_cache and (is_hidden or body.find(_AN_HOUR) >= 0)
+    is_long = marks_cache and (is_hidden or (body.find(_KEPT) >= 0 and _LONG.search(body) is not None))
     tier, apart = "" if isinstance(members, _json.Malformed) else asked_tier(body, members), None
     if tier or is_long or is_heard or size_said:  # nearly no request has one of them
         apart = apart_of(tier, cache_write_long=size * is_long, input_audio=size * is_heard, output_audio=size_said)
@@ -160,7 +166,7 @@ def _says_sound(fields: Mapping[str, Raw]) -> bool:
     """Return whether a request asks for an answer in sound."""
     if _SAYING.isdisjoint(fields):
         return False
-    if "audio" in fields or _SOUND.search(fields.get("modalities", _NOTHING)) is not None:
+    if bytes(fields.get("audio", b"null")) != b"null" or _SOUND.search(fields.get("modalities", _NOTHING)) is not None:
         return True
     inner = [fields[name] for name in _INSIDE.intersection(fields)]
     return any(b"odalities" in bytes(text) and _SOUND.search(text) is not None for text in inner)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import decode
+from dragoman.codec.cost import tier_of
 from dragoman.config import Config, Price, load_config
 from dragoman.gateway.attempt_bounds import bound_of
 from dragoman.gateway.telemetry.pricing import Pricing
@@ -275,6 +276,9 @@ def test_an_hour_in_the_cache_costs_twice_the_input_where_no_price_says_more() -
     assert _at(Price(Decimal(3), Decimal(9), cache_write=Decimal("3.75")), usage) == 6
 
 
+PICTURE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA"}}
+
+
 @for_each(
     "protocol, request_body, apart",
     [
@@ -282,18 +286,31 @@ def test_an_hour_in_the_cache_costs_twice_the_input_where_no_price_says_more() -
         ("openai-chat", {"service_tier": "auto"}, "None"),
         ("gemini-generate", {"serviceTier": "FLEX"}, "BilledApart(tier='flex')"),
         ("anthropic-messages", {"speed": "fast"}, "BilledApart(tier='fast')"),
+        ("anthropic-messages", {"inference_geo": "us", "speed": "fast"}, "BilledApart(tier='fast+us')"),
         ("anthropic-messages", {"system": [{"cache_control": {"ttl": "1h"}}]}, "cache_write_long"),
+        ("anthropic-messages", {"system": [{"cache_control": {"ttl": "5m"}}], "tools": [{"enum": ["1h"]}]}, "None"),
         ("openai-chat", {"messages": [{"content": [{"type": "input_audio", "input_audio": {}}]}]}, "input_audio"),
         ("openai-chat", {"messages": [{"role": "assistant", "audio": {"id": "a1"}}]}, "input_audio"),
         ("openai-chat", {"modalities": ["text", "audio"]}, "output_audio"),
         ("gemini-generate", {"generationConfig": {"responseModalities": ["AUDIO"]}}, "output_audio"),
         ("openai-chat", {"messages": [{"content": "the audio in modalities, 1h, service_tier"}]}, "None"),
+        ("openai-chat", {"audio": None, "modalities": None}, "None"),
+        ("openai-chat", {"tools": [{"name": "audio"}], "messages": [{"content": [PICTURE]}]}, "None"),
+        ("openai-chat", {"messages": [{"content": [PICTURE, {"type": "text", "text": '"input_audio"'}]}]}, "None"),
+        ("openai-responses", {"previous_response_id": "r1", "input": "audio"}, "None"),
+        ("anthropic-messages", {"messages": [{"content": [{"file_id": "f1"}, {"text": "Audio"}]}]}, "None"),
+        ("gemini-generate", {"contents": [{"fileData": {"mimeType": "audio/mp3", "fileUri": "u"}}]}, "input_audio"),
+        ("openai-chat", {"messages": [{"audio_url": {"url": "data:Audio/wav;base64,AA"}}]}, "input_audio"),
     ],
 )
 def test_a_request_tells_what_may_be_billed_apart(protocol: str, request_body: dict[str, Any], apart: str) -> None:
     body = json.dumps(request_body).encode()
     found = bound_of(body, (), max_output=100, marks_cache=PROTOCOLS[protocol].marks_cache).apart
-    assert apart in repr(found)
+    assert apart in repr(found), found
+
+
+def test_several_tiers_have_one_name_wherever_they_stand() -> None:
+    assert tier_of("us", "fast", "Fast", "default") == tier_of("fast", None, "us") == "fast+us"
 
 
 def test_a_tier_that_nobody_asked_for_counts_from_then_on(tmp_path: Path) -> None:

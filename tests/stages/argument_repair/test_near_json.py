@@ -241,10 +241,23 @@ def test_a_quote_before_a_bare_key_and_its_value_has_two_readings(member: str):
         '{"command": {"ls"}}',
         '{"box": {"a"}}',
         '{"command"}',
+        '{"tags": ("a" "b", "c")}',
+        '{"tags": ("a" "b",)}',
+        '{"sizes": [5 (6, 7)]}',
+        '{"sizes": [(1, 2) (3, 4)]}',
     ],
 )
-def test_a_key_that_stands_twice_a_comment_of_two_lines_and_a_set_of_no_list_are_no_reading(text: str):
-    assert answered([text], SCHEMA)[0] is answered(list(text), SCHEMA)[0] is None
+def test_keys_told_twice_comments_of_two_lines_sets_of_no_list_and_joined_tuples_are_no_reading(text: str):
+    """Python joins two texts in a tuple, and calls what stands before one."""
+    for schema in (SCHEMA, UNTYPED) if "(" in text else (SCHEMA,):
+        assert answered([text], schema)[0] is answered(list(text), schema)[0] is None
+
+
+@pytest.mark.parametrize("item", ['say "hi", (now) and', 'see "ch", 2) and', 'print("hi", (x))', "(a", "b)"])
+def test_parentheses_behind_a_quote_in_a_text_are_of_the_text(item: str):
+    text = f'{{"tags": ["{item}", "b"]}}'
+    for pieces in ([text], list(text)):
+        assert json.loads(answered(pieces, SCHEMA)[0] or "0") == {"tags": [item, "b"]}
 
 
 def test_typographic_quotes_in_each_other_are_a_text_where_each_closes_one():

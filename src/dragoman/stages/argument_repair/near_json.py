@@ -35,8 +35,9 @@ _QUOTED_KEY: Final = {
 }
 _OTHER_QUOTED_KEY: Final = rare_pattern(r"[“”„‘«][^“”’»\n]*+[“”’»]|\"[^“”’»\"\n]*+\"|'[^“”’»'\n]*+'")
 _SET_ITEM: Final = rare_pattern(
-    r"[\"'“„‘«]|[-+]?(?:\d|\.\d)[\w.+-]*+(?=[\s,}\])/#])|(?:true|false|null|True|False|None|TRUE|FALSE)\b"
+    r"[\"'“„‘«]|[-+]?(?:\d|\.\d)[\w.+-]*+(?=[\s,}\]/#])|(?:true|false|null|True|False|None|TRUE|FALSE)\b"
 )
+_LAST_OF_TUPLE: Final = rare_pattern(r"[-+]?(?:\d|\.\d)[\w.+-]*+\)")
 _LITERALS: Final = {"true": "true", "false": "false", "null": "null"}
 _PYTHON_LITERALS: Final = {"True": "true", "False": "false", "None": "null", "TRUE": "true", "FALSE": "false"}
 _HEXADECIMAL: Final = rare_pattern(r"([-+]?)0[xX]([0-9a-fA-F]{1,64})")
@@ -249,6 +250,8 @@ class NearJson:
             raise Unreadable(f"expected the end of {'an object' if container.kind == '{' else 'a list'}, got {mark}")
         if container.kind == "[" and not (self._writer.gap or mark in "{["):
             raise Unreadable("expected a comma or the end of the list")
+        if mark == "(" or container.closer == ")":  # Python calls what stands before it, or joins two texts
+            raise Unreadable("a comma is missing in a tuple, or before it")
         if self._last == ",":
             raise Unreadable("a comma is missing behind a text that ends with one")
         self._writer.note("repaired-arguments", MISSING_COMMA)
@@ -337,7 +340,7 @@ class NearJson:
                 while text.startswith(",", at):
                     at = self._skip(at + 1)
                 if not text.startswith(container.closer, at):
-                    return self._is_key(at, closers) if container.kind == "{" else self._is_item(at)
+                    return self._is_key(at, closers) if container.kind == "{" else self._is_item(at, container.closer)
             elif mark == container.closer:
                 level -= 1
                 if level < 0:
@@ -350,7 +353,7 @@ class NearJson:
                     return self._is_key(self._skip(at + 1), closers)
                 return mark == '"' == text[place] and text[at - 1].isspace()
             else:
-                return mark in ("{", "[", "(")
+                return mark in ("{", "[")
 
     def _is_key(self, place: int, closers: str, *, is_named: bool = False) -> bool:
         """Return whether a key and its colon stand here. `is_named`: without quotes only one of the schema."""
@@ -361,8 +364,13 @@ class NearJson:
                 return False
         return self._text.startswith(":", self._skip(found.end()))
 
-    def _is_item(self, place: int) -> bool:
-        return self._text[place : place + 1] in ("{", "[", "(") or _SET_ITEM.match(self._text, place) is not None
+    def _is_item(self, place: int, closer: str) -> bool:
+        """Return whether an item begins here, of a list or a tuple with this closer."""
+        while self._text.startswith("(", place):
+            place, closer = self._skip(place + 1), ")"
+        if closer == ")" and _LAST_OF_TUPLE.match(self._text, place):
+            return True
+        return self._text[place : place + 1] in ("{", "[") or _SET_ITEM.match(self._text, place) is not None
 
 
 def _number(word: str) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from dragoman.codec.patterns import rare_pattern
 from dragoman.stages.offered_tools import Tools
 from dragoman.stages.rescue.cursor import Cursor, Family, NotACall, Parser
 from dragoman.stages.rescue.heads import begun, named
@@ -18,6 +19,9 @@ from dragoman.stages.rescue.json_calls import named_call
 from dragoman.stages.rescue.quoted import Begun
 
 _MARKER: Final = ">>>"
+#: What may stand between a bare name and its object.
+_BETWEEN: Final = ("\n", "[ARGS]")
+_NAME: Final = rare_pattern(r"[^\s<>{}\[\]]+")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -33,11 +37,11 @@ def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
 def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
     """As `_parse`, with the first name read already. Behind a call to another tool a marker begins its own.
 
-    The next call may lack its marker, too: `NAME{…}NAME{…}`.
+    The next call may lack its marker, too: `NAME{…}NAME{…}`, or `NAME[ARGS]{…}` as Mistral writes behind its token.
     """
     if opener[-1:] == " ":
         raise NotACall  # a word and an object
-    yield from cursor.take("\n")
+    yield from cursor.take(*_BETWEEN)
     name = yield from begun(tools, opener)
     yield from _arguments(cursor, name)
     while tools.has(name):
@@ -46,8 +50,10 @@ def _parse_bare(cursor: Cursor, tools: Tools, opener: str) -> Parser:
         yield from cursor.space()
         if not (yield from cursor.peek()).isalpha():
             return
-        name = yield from named(cursor, tools)
-        yield from cursor.take("\n")
+        name = yield from named(cursor, tools, _NAME)
+        if not tools.has(name):
+            raise NotACall  # a word and an object, such as an answer that is made up
+        yield from cursor.take(*_BETWEEN)
         yield from _arguments(cursor, name)
 
 
@@ -69,7 +75,7 @@ FAMILY = Family(
 BARE = Family(
     name="functionary-bare",
     openers=("",),
-    followed_by=("\n", "{"),
+    followed_by=("\n", "{", "["),
     parse=_parse_bare,
     where="message",
     named=True,

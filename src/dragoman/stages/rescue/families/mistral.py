@@ -1,5 +1,5 @@
 """Mistral: `[TOOL_CALLS]NAME[ARGS]{…}` for each call, from tokenizer v11 on. Some versions add `[CALL_ID]…`, some leave
-out `[ARGS]`. Older models write `[TOOL_CALLS] [{"name": …, "arguments": …}]`. MLX-LM takes the first token away."""
+out `[ARGS]`. Older models write `[TOOL_CALLS] [{"name": …, "arguments": …}]`."""
 
 from __future__ import annotations
 
@@ -48,5 +48,4 @@ FAMILY = Family(
     parse=_parse,
     source="https://docs.vllm.ai/en/latest/api/vllm/tool_parsers/mistral_tool_parser/ (read 2026-11-21)",
     residue=("</s>",),
-    prompted=("[TOOL_CALLS]", "", "[ARGS]"),
 )

@@ -25,6 +25,7 @@ _MARKS: Final = rare_pattern(r"\\\"|[<'`“”‘’«»]")
 _END: Final = rare_pattern(r"</|parameter>")
 #: The same on a line of its own, where the tag is missing that closes the argument before it.
 _UNCLOSED: Final = "\n<parameter="
+_STOPS: Final = ("</parameter>", _UNCLOSED, *_PARAMETERS, "<function=", "<invoke name=")
 
 
 def _parse(cursor: Cursor, tools: Tools, opener: str) -> Parser:
@@ -59,7 +60,6 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
         return
     schema, keys, stop = tools.schema(name), list[str](), ""
     last = f"\n</function>\n{end}"  # ends the last argument too, where the tag is missing that closes it
-    stops = ("</parameter>", _UNCLOSED, "<parameter=", "<parameter name=", last, "<function=", "<invoke name=")
     while mark in _PARAMETERS:
         written = yield from cursor.word(_NAME)
         closed = yield from _key_end(cursor, is_known=schema.has_member(written))
@@ -70,14 +70,15 @@ def function_tag(cursor: Cursor, tools: Tools, *, end: str, is_wrapped: bool = T
         if not closed:
             return (yield Close(""))
         is_head = not schema.has_member(key) and tools.offered(key) is not None  # of a call, told again
-        if key in keys or is_head or not is_read(more):  # two readings
+        is_lost = closed != ">" and (yield from cursor.sees("</parameter>", *_PARAMETERS, *ends))  # with its bracket
+        if key in keys or is_head or is_lost or not is_read(more):  # two readings
             return (yield from refused(cursor, ends))
         yield member(key, keys)
-        line, values = GatheredText(), value_until(cursor, tools, name, key, stops)
+        line, values = GatheredText(), value_until(cursor, tools, name, key, (*_STOPS, last))
         stop, is_plain, has_end = yield from _value(values if closed == ">" else _kept(values, line))
         if not stop:
             return (yield Close(""))
-        if _may_lack_more(line.text()):
+        if _has_bracket(line.text()):
             return (yield from refused(cursor, ends))
         if stop == last and is_plain:
             mark = last
@@ -150,13 +151,8 @@ def _kept(values: Generator[Action, None, str], line: GatheredText) -> Generator
         yield action
 
 
-def _may_lack_more(written: str) -> bool:
-    """Return whether a value behind a tag without its bracket may have lost more, as far as its first line tells.
-
-    It is empty, or its line ends with a `>` that no `<` opens, which the tag may lack.
-    """
-    if written in ('""', "[]", "{}"):
-        return True
+def _has_bracket(written: str) -> bool:
+    """Return whether the first line of a JSON text ends with a `>` that no `<` opens: the tag before it may lack it."""
     line = written.replace("\\\\", "").partition("\\n")[0].strip('" ')
     return line.endswith(">") and line.count(">") > line.count("<")
 

@@ -300,10 +300,11 @@ def test_nothing_is_asked_for_without_a_quota(tmp_path: Path) -> None:
         assert not (folder.root / "counters.sqlite").exists()
 
 
-def told(usage: dict[str, Any]) -> list[Any]:
+def told(usage: dict[str, Any] | None, **more: Any) -> list[Any]:
     message = {"role": "assistant", "content": "Hello you there, and so on"}
     choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
     answer = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": choices, "usage": usage}
+    answer |= more
     return whole(json.dumps(answer).encode())
 
 
@@ -327,7 +328,49 @@ def test_a_usage_that_nobody_can_mean_is_no_free_answer(tmp_path: Path, usage: d
         [row] = settled(folder, 1)
         assert 0 < row["nano"] <= row["reserved"]
         assert 0 < row["input"] + row["output"] <= row["reserved_tokens"]
-        until(lambda: leased(running, Scopes(target=f"{CHAT}/model-1")) == [row["nano"], row["input"] + row["output"]])
+        tokens = row["input"] + row["output"] if row["charged_tokens"] is None else row["charged_tokens"]
+        until(lambda: leased(running, Scopes(target=f"{CHAT}/model-1")) == [row["nano"], tokens])
+
+
+@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 0, "completion_tokens": 0}])
+def test_an_answer_whose_usage_nobody_says_costs_what_a_quota_bounds(tmp_path: Path, usage: Any) -> None:
+    limits = quota(scope="all", usd=1, per="month") + quota(scope="all", tokens=1_000_000, per="month")
+    with recording(tmp_path, limits + PRICES) as (running, folder, _):
+        running.answer(told(usage))
+        assert ask(running, stream=False)[0] == 200
+        [row] = settled(folder, 1)
+        assert (row["state"], row["reason"]) == ("estimated", "no_usage")
+        assert (row["nano"], row["charged_tokens"]) == (row["reserved"], row["reserved_tokens"])
+
+
+def test_an_answer_of_unknown_cost_leaves_the_most_that_its_usage_may_cost_and_says_so(tmp_path: Path) -> None:
+    """A tier without a price that is known to cost no more than the standard one, then one of which nobody knows it."""
+    with recording(tmp_path, quota(scope="all", usd=1, per="month") + PRICES) as (running, folder, _):
+        for tier in ("default", "flex", "turbo"):
+            running.answer(told({"prompt_tokens": 120, "completion_tokens": 34}, service_tier=tier))
+            assert ask(running, stream=False)[0] == 200
+        default, flex, turbo = settled(folder, 3)
+    assert default["state"] == "settled"
+    assert default["nano"] <= flex["nano"] < turbo["nano"] == turbo["reserved"]
+    assert (flex["state"], turbo["state"]) == ("estimated", "estimated")
+
+
+@pytest.mark.parametrize("body", [{}, {"candidatesTokensDetails": [{"modality": "AUDIO", "tokenCount": 3}]}])
+def test_a_tier_in_the_head_of_an_answer_counts_beside_all_that_its_body_says(
+    tmp_path: Path, body: dict[str, Any]
+) -> None:
+    protocol, more = "gemini-generate", ""
+    for name, factor in (("", 1), (".tiers.priority", 2)):
+        more += f'[prices."{protocol}/model-1"{name}]\ninput = {factor}\noutput = {factor}\noutput_audio = {factor}\n'
+    usage = {"promptTokenCount": 5, "candidatesTokenCount": 7, **body}
+    content = {"role": "model", "parts": [{"text": "Hi"}]}
+    answer = {"candidates": [{"content": content, "finishReason": "STOP"}], "usageMetadata": usage}
+    with recording(tmp_path, more) as (running, folder, _):
+        running.answer(whole(json.dumps(answer).encode(), 200, "application/json", "x-gemini-service-tier: priority"))
+        path, asked = spoken(protocol, f"{protocol}/model-1", stream=False)
+        assert running.request("POST", path, asked)[0] == 200
+        [row] = settled(folder, 1)
+    assert row["nano"] == 24 * 1_000
 
 
 def test_who_goes_leaves_the_bound_of_its_tokens_too(tmp_path: Path) -> None:

@@ -191,15 +191,17 @@ class RequestLimits:
         apart = Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens)
         return apart, amounts
 
-    def charged(self, nano: int | None, tokens: int, *, may_go_on: bool) -> tuple[int | None, int]:
-        """Return what an answered attempt is charged.
+    def charged(self, target: Target, usage: Usage, nano: int | None, *, may_go_on: bool) -> tuple[int | None, int]:
+        """Return what an answered attempt is charged in nano-dollars and tokens.
 
-        That is the known usage. If a quota bounds it, it is the bound if its provider may continue to its limit, or
-        reports impossible figures. If its price is no longer known, it is the reservation.
+        That is the known usage. If a quota bounds it, it is the bound if its provider may continue to its limit,
+        reports nothing, or impossible figures. If its cost is not known, it is the most that its usage may cost, or
+        the reservation.
         """
-        apart = self.apart
+        apart, tokens = self.apart, (usage.input or 0) + (usage.output or 0)
         if nano is None and apart.reserved:
-            nano = apart.reserved
+            nano = self._admission.bound(target, usage)
+            nano = apart.reserved if nano is None else nano
         if may_go_on and apart.bounds_usd:
             nano = max(nano or 0, apart.reserved or 0)
         if may_go_on and apart.bounds_tokens:

@@ -173,7 +173,7 @@ class RequestMeter(msgspec.Struct, eq=False):
                 self._limits.settle(0, 0)  # it was not sent
             return
         if type(told) is Finish:
-            usage = self._believed(told.usage if told.usage.apart is not None else self._with_header(told.usage))
+            usage = self._believed(told.usage)
             if usage.output is not None and usage.input is not None:
                 self._settle("settled", usage, "", 200, told.cost, reported=True)
             else:
@@ -204,7 +204,7 @@ class RequestMeter(msgspec.Struct, eq=False):
         An output of 0 beside text that was seen is unknown, and so is an input of 0 beside that: servers that count
         nothing report 0.
         """
-        usage = bounded_usage(told)
+        usage = bounded_usage(self._with_header(told))
         if usage.output == 0:
             self._count()
             if self.grown:
@@ -247,9 +247,11 @@ class RequestMeter(msgspec.Struct, eq=False):
         )
 
     def _with_header(self, usage: Usage) -> Usage:
-        """Return a usage with the service tier that the headers of its answer name."""
-        tier = tier_of(self.headers.get(TIER_HEADER))
-        return msgspec.structs.replace(usage, apart=BilledApart(tier)) if tier else usage
+        """Return a usage with the service tier that the headers of its answer name, if its body names none."""
+        named = self.headers.get(TIER_HEADER)
+        if named is None or not (tier := tier_of(named)) or (usage.apart is not None and usage.apart.tier):
+            return usage
+        return msgspec.structs.replace(usage, apart=msgspec.structs.replace(usage.apart or BilledApart(), tier=tier))
 
     def _settle(
         self,
@@ -276,9 +278,11 @@ class RequestMeter(msgspec.Struct, eq=False):
             tokens = (usage.input or 0) + (usage.output or 0)
             if usage is not NO_USAGE and (nano is None or state != "settled"):
                 is_unsure = (status is None and reason != "resent") or (reason == "not_believed" and not is_beyond)
+                is_unsure = is_unsure or (reason == "no_usage" and cost is None)
                 known, seen = nano, tokens
-                nano, tokens = limits.charged(nano, tokens, may_go_on=state == "estimated" and is_unsure)
-                snapshot = snapshot if nano == known else None
+                nano, tokens = limits.charged(target, usage, nano, may_go_on=state == "estimated" and is_unsure)
+                if nano != known:
+                    state, snapshot = "estimated", None
                 charged_tokens = tokens if tokens != seen else None
             limits.settle(nano, tokens)
         settlement = Settlement(

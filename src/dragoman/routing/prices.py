@@ -216,7 +216,8 @@ def _most_at(price: Price, usage: Usage) -> Decimal | None:
         inputs += [price.input_audio, price.cache_read_audio]
     if apart.output_audio:
         outputs.append(price.output_audio)
-    if (apart.input_audio and price.input_audio is None) or (apart.output_audio and price.output_audio is None):
+    named = ((apart.input_audio, price.input_audio), (apart.output_audio, price.output_audio))
+    if any(count and each is None for count, each in (*named, (apart.output_image, price.output_image))):
         return None
     dearest = [max([each for each in prices if each is not None]) for prices in (inputs, outputs)]
     return ((usage.input or 0) * dearest[0] + (usage.output or 0) * dearest[1]) / _MILLION

@@ -63,6 +63,24 @@ def test_a_name_behind_its_arguments_does_not_run_without_them():
     assert read("ollama-chat", ollama(("a", None, {"n": 1}, None), ("a", "add", {}, None))) == []
 
 
+def test_pieces_without_a_label_go_to_none_of_two_calls_that_wait():
+    begun: list[Entry] = [("a", "find", '{"city": "x', None), ("b", "add", '{"n": "y', None)]  # type: ignore[list-item]
+    rest: list[Entry] = [(None, None, '1"}', None), (None, None, '2"}', None)]  # type: ignore[list-item]
+    for entries in ([*begun, *rest], [*begun, rest[0]]):
+        assert read("ollama-chat", ollama(*entries)) == []
+    assert read("ollama-chat", ollama(begun[0], rest[0], begun[1], rest[1])) == [
+        ("find", {"city": "x1"}),
+        ("add", {"n": "y2"}),
+    ]
+
+
+def test_a_call_without_arguments_is_not_run_where_some_came_behind_those_of_another():
+    calls = wires.chat_call("find", '{"city": "A"}'), wires.chat_call("add", at=1), wires.chat_piece('{"n": 1}')
+    body = wires.body_of("openai-chat", wires.chat_stream(*calls))
+    reply = decode(body, "openai-chat", tools=TOOLS)
+    assert [call.name for call in reply.tool_calls] == ["find"] and reply.error is not None
+
+
 def test_a_start_that_had_arguments_does_not_run_without_them():
     assert read("anthropic-messages", messages(block("add", "a", {"n": 1}), is_good=False)) == []
     assert read("anthropic-messages", messages(block("add", "a", {"n": 1}))) == [("add", {"n": 1})]

@@ -64,6 +64,7 @@ def _go_on(call: OpenCall, text: str, answer: Answer) -> None:
     elif is_same(text, call.arguments):
         answer.deviate("repeated-arguments", where)
     else:
+        answer.calls.has_astray = True
         answer.contradict(call, where)
 
 

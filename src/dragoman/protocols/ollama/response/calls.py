@@ -266,7 +266,7 @@ class CallReader:
                 waiting = [held for held in self._held if held.waits()]
                 named = [held for held in waiting if held.number is None] if len(waiting) == 1 else []
         elif not named and self._last is not None and not (entry.id and self._last.call.id):
-            named = [self._last]
+            named = [held for held in self._held if held is self._last or self._lacks(held)]
         waiting = [held for held in named if held.waits()]
         if len(waiting) == 1:
             self._grow(waiting[0], entry)
@@ -274,6 +274,12 @@ class CallReader:
             self._assembly.deviate("repeated-arguments", entry.where)
         elif entry.arguments.strip():
             self._refuse(entry, named if waiting else [held for held in self._held if held.call.is_open()])
+
+    def _lacks(self, held: _Held) -> bool:
+        """Return whether arguments of a call must still come."""
+        text = held.call.text
+        is_enough = text.is_empty() and self._assembly.calls.takes_nothing(held.call.name)
+        return held.waits() and not (text.is_whole() or is_enough)
 
     def _grow(self, held: _Held, entry: Entry) -> None:
         call = held.call

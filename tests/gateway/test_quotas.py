@@ -350,9 +350,12 @@ def test_an_answer_of_unknown_cost_leaves_the_most_that_its_usage_may_cost_and_s
             running.answer(told({"prompt_tokens": 120, "completion_tokens": 34}, service_tier=tier))
             assert ask(running, stream=False)[0] == 200
         default, flex, turbo = settled(folder, 3)
+        status, _, refused = ask(running, stream=False)
+    assert status == 402
     assert default["state"] == "settled"
     assert default["nano"] <= flex["nano"] < turbo["nano"] == turbo["reserved"]
     assert (flex["state"], turbo["state"]) == ("estimated", "estimated")
+    assert b'set [prices.\\"openai-chat/model-1\\".tiers.\\"turbo\\"]' in refused
 
 
 @pytest.mark.parametrize("body", [{}, {"candidatesTokensDetails": [{"modality": "AUDIO", "tokenCount": 3}]}])

@@ -61,6 +61,10 @@ class Admission:
         """Return the most that a usage may cost in nano-dollars, or None if no price is known."""
         return 0 if target.provider.local else self._pricing.most(target.name, bound)
 
+    def lacking(self, target: Target, usage: Usage) -> str:
+        """Return which prices are missing where `bound` knows none."""
+        return self._pricing.lacking(target.name, usage)
+
     def alert(self, charge: Charge, total: int) -> None:
         """Log, once for each alert of a quota, that an account has reached it."""
         quota = charge.quota
@@ -158,7 +162,7 @@ class RequestLimits:
         if charges.expects:
             return self._expected(charges, target, expected_of(body, bound), most, tokens)
         if most is None:
-            _check_priced(charges, target, most, most)
+            self._check_priced(charges, target, bound, most, most)
         cost = most or 0
         has_usd, has_tokens = charges.has_usd, charges.has_tokens
         reserved, expected, reserved_tokens = cost if has_usd else None, most if has_usd else None, None
@@ -176,7 +180,7 @@ class RequestLimits:
         """
         likely, usual_tokens = self._admission.bound(target, usual), (usual.input or 0) + (usual.output or 0)
         if most is None or likely is None:
-            _check_priced(charges, target, most, likely)
+            self._check_priced(charges, target, usual, most, likely)
         amounts = (most or 0, likely or 0, tokens, usual_tokens, 1)
         reserved = expected = reserved_tokens = None
         if charges.has_usd:
@@ -190,6 +194,15 @@ class RequestLimits:
         has_usd, has_tokens = charges.has_usd, charges.has_tokens
         apart = Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens)
         return apart, amounts
+
+    def _check_priced(
+        self, charges: Charges, target: Target, usage: Usage, most: int | None, likely: int | None
+    ) -> None:
+        """Raise NotAsked if what a quota counts is unknown, and the quota refuses that."""
+        for charge, part in charges.costly:
+            is_unpriced = (part == MOST_COST and most is None) or (part == LIKELY_COST and likely is None)
+            if is_unpriced and charge.quota.unpriced == "refuse":
+                raise NotAsked(_unpriced(charge, target, self._admission.lacking(target, usage)))
 
     def charged(self, target: Target, usage: Usage, nano: int | None, *, may_go_on: bool) -> tuple[int | None, int]:
         """Return what an answered attempt is charged in nano-dollars and tokens.
@@ -253,17 +266,9 @@ def told(refusal: Refusal) -> Failure:
     return Failure("rate", words, 429, max(_SOON, charge.until - time.time()), code="limit_reached")
 
 
-def _check_priced(charges: Charges, target: Target, most: int | None, likely: int | None) -> None:
-    """Raise NotAsked if what a quota counts is unknown, and the quota refuses that."""
-    for charge, part in charges.costly:
-        is_unpriced = (part == MOST_COST and most is None) or (part == LIKELY_COST and likely is None)
-        if is_unpriced and charge.quota.unpriced == "refuse":
-            raise NotAsked(_unpriced(charge, target))
-
-
-def _unpriced(charge: Charge, target: Target) -> Failure:
+def _unpriced(charge: Charge, target: Target, lacking: str) -> Failure:
     words = (
-        f"no price of {target.name} is known, and a quota counts US dollars ({charge.quota.place}): "
-        f'set [prices."{target.name}"], or unpriced = "allow" in the quota'
+        f"no price of {target.name} is known for what this may cost, and a quota counts US dollars "
+        f'({charge.quota.place}): set {lacking}, or unpriced = "allow" in the quota'
     )
     return Failure("quota", words, 402, code="unpriced")

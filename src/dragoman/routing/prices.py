@@ -69,6 +69,15 @@ class Prices:
                 return None
         return max(found, default=None)
 
+    def lacking(self, target: str, usage: Usage, tiers: Iterable[str] = ()) -> str:
+        """Return which prices are missing where `most` knows none: as they stand in the configuration."""
+        for tier in dict.fromkeys(("", "" if usage.apart is None else usage.apart.tier, *tiers)):
+            price = self.price(target, usage.input or 0, tier)
+            if tier not in _CHEAPER and (price is None or _most_at(price, usage) is None):
+                place = f'[prices."{target}"' + (f'.tiers."{tier}"]' if tier else "]")
+                return place if price is None else f"those of sound in {place}"
+        return f'[prices."{target}"]'
+
     def price(self, target: str, input: int, tier: str = "") -> Price | None:
         """Return the prices of a target for so many tokens of input, or None if they are not known."""
         price = self._config.prices.get(target)

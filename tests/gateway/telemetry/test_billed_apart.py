@@ -328,3 +328,6 @@ def test_tiers_without_a_price_are_bounded_where_they_cost_less(tmp_path: Path) 
     flex, ultra = [Usage(1_000, 100, apart=BilledApart(tier)) for tier in ("flex", "ultra")]
     assert pricing.most(TARGET, flex) == pricing.most(TARGET, usage)
     assert pricing.most(TARGET, ultra) is None
+    assert pricing.lacking(TARGET, ultra) == f'[prices."{TARGET}".tiers."ultra"]'
+    heard = Usage(1_000, 100, apart=BilledApart(input_audio=9))
+    assert pricing.lacking("openai/gpt-4o", heard) == 'those of sound in [prices."openai/gpt-4o"]'

@@ -137,6 +137,10 @@ class Pricing:
         usd = self._prices.most(target, usage, tiers)
         return None if usd is None else nano_from_usd(usd)
 
+    def lacking(self, target: str, usage: Usage) -> str:
+        """Return which prices are missing where `most` knows none: as they stand in the configuration."""
+        return self._prices.lacking(target, usage, self._tiers.get(target, ()))
+
     def note_tier(self, target: str, tier: str) -> None:
         """Remember that a target answered in a service tier that nobody asked for: it may do so again."""
         tiers = self._tiers.get(target, ())

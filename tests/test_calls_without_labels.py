@@ -198,6 +198,50 @@ def test_calls_without_any_label_told_whole_at_their_ends_run_once(output: bool)
             )
 
 
+@for_each("output", [False, True])
+@for_each("is_object", [False, True])
+@for_each("id", ["", "call_id", "id"])
+@for_each("texts", [[ONE, OTHER], [ONE, "{}"], [ONE, ONE]])
+def test_calls_whose_deltas_have_no_label_run_once(texts: list[str], id: str, is_object: bool, output: bool):
+    """Only an end names a call, at most, and tells its arguments as a text or as an object: it is one that began."""
+    rows, items = [START], []
+    ends: list[dict[str, Any]] = []
+    for name, text in zip(("ring", "toll"), texts, strict=True):
+        rows.append({"type": "response.function_call_arguments.delta", "delta": text})
+        told = json.loads(text) if is_object else text
+        items.append({"type": "function_call", "name": name, "arguments": told} | ({id: f"c_{name}"} if id else {}))
+        ends.append({"type": "response.function_call_arguments.done", "name": name, "arguments": told})
+        ends.append({"type": "response.output_item.done", "item": items[-1]})
+    last = {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": items * output}}
+    for order in itertools.permutations(range(4)):
+        if order.index(0) > order.index(1) or order.index(2) > order.index(3):
+            continue  # an item ends behind its arguments
+        body = wires.body_of("openai-responses", [*rows, *(ends[place] for place in order), last])
+        reply = decode(body, "openai-responses", tools=tools([]))
+        got = sorted(
+            (call.name, json.loads(call.arguments)["loud"] if call.values() else 0) for call in reply.tool_calls
+        )
+        made = sorted(
+            (name, json.loads(text).get("loud", 0)) for name, text in zip(("ring", "toll"), texts, strict=True)
+        )
+        assert got == made or (reply.error is not None and len(set(got)) == len(got) and set(got) <= set(made)), order
+
+
+def test_arguments_under_another_id_behind_an_end_are_no_more_of_its_call():
+    """A server numbers both calls 0: what comes behind the end of one, under an id of its own, is the other's."""
+
+    def piece_of(step: str, id: str, **told: str) -> dict[str, Any]:
+        return {"type": f"response.function_call_arguments.{step}", "output_index": 0, "item_id": id, **told}
+
+    rows = [
+        piece_of("delta", "a", delta="{}"), piece_of("done", "a", arguments="{}", name="toll"),
+        piece_of("delta", "b", delta=ONE), piece_of("done", "b", arguments=ONE, name="ring"),
+    ]  # fmt: skip
+    reply = decode(wires.body_of("openai-responses", [START, *rows, END]), "openai-responses", tools=tools([]))
+    calls = [(call.name, call.values()) for call in reply.tool_calls]
+    assert ("toll", json.loads(ONE)) not in calls and (len(calls) == 2 or reply.error is not None)
+
+
 @for_each("index", [{}, {"index": 0}])
 @for_each("pieces", [2, 3])
 @for_each("last", ["", " \n"])

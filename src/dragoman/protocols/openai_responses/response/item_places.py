@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from dragoman import _json
 from dragoman.codec.parts.open_calls import MOST_WAITING
 from dragoman.protocols.openai_responses.request.namespaces import offered_name
 
@@ -155,14 +156,32 @@ class Places:
 
         Another call's start may have ended it. Of very many calls the last ones are looked at.
         """
-        wanted = text.strip()
+        wanted = _without_spaces(text)
         for item in self._untold:
             call = item.call
             if call is None or item.is_final or call.state == "failed" or not call.text.is_whole():
                 continue
-            if (not call.name or name in ("", call.name)) and wanted in (call.text.raw().strip(), call.arguments):
+            said = (call.text.raw(), call.arguments) if not call.name or name in ("", call.name) else ()
+            if wanted in map(_without_spaces, said):
                 return item
         return None
+
+    def _like(self, fields: dict[str, Json], *, is_named: bool) -> tuple[Item | None, Item | None]:
+        """Return the first call with the arguments of a whole one, and the first at all, that may be it: its name fits,
+        it has not ended, and, if the whole one is named, has no call id.
+        """
+        said = fields.get("arguments", "")
+        text = _without_spaces(said if isinstance(said, str) else _json.to_text(said))
+        told = [
+            (item, item.call.text)
+            for item in self._untold
+            if item.call is not None
+            and not item.done
+            and item.call.name in ("", fields.get("name"))
+            and not (is_named and item.call_id)
+        ]
+        alike = (item for item, own in told if _without_spaces(own.raw()) == text)
+        return next(alike, None), told[0][0] if told else None
 
     def open_calls(self, doubt: Doubt) -> list[Item]:
         """Return the calls that have not ended.
@@ -187,15 +206,11 @@ class Places:
         item = self._by_call.get(call_id) if call_id else None
         if item is not None:
             return item
-        item = self.find(index, _text(fields, "id"))
-        if index < 0 and not (call_id or _text(fields, "id")) and (item is None or item.call is not None):
-            name = fields.get("name")
-            told = [
-                one for one in self._untold if not one.done and one.call is not None and one.call.name in ("", name)
-            ]
-            text = _text(fields, "arguments").strip()
-            alike = (one for one in told if one.call is not None and one.call.text.raw().strip() == text)
-            return next(alike, told[0] if told else item)
+        id = _text(fields, "id")
+        item = self.find(index, id)
+        if index < 0 and self.by_id(id) is None and (item is None or item.call is not None):
+            alike, told = self._like(fields, is_named=bool(call_id))
+            item = alike or (item if call_id or id else told or item)
         if item is None or not call_id or not item.call_id:
             return item
         # another call id at the same place: it rotates as the item's id does, or this is another call, as behind an end
@@ -207,7 +222,14 @@ class Places:
 
 def _is_of_another(item: Item, id: str) -> bool:
     """Return whether arguments under an id may be those of another call than the item, which may be whole."""
-    return bool(id) and id != item.id and item.call is not None and not item.call.name and item.call.text.is_whole()
+    if not id or id == item.id or item.call is None:
+        return False
+    return item.is_final or (not item.call.name and item.call.text.is_whole())
+
+
+def _without_spaces(text: str) -> bytes:
+    """Return arguments without white space between their values: an end may tell an object, the deltas its text."""
+    return _json.without_spaces(text.encode("utf-8", "surrogatepass")).strip()
 
 
 def _text(fields: dict[str, Json], name: str) -> str:

@@ -173,6 +173,25 @@ def test_calls_in_turns_that_share_an_index_get_no_arguments_of_each_other(
         assert got == made or (end != "item" and reply.error is not None), rows
 
 
+@for_each("id", ["fc", None])
+@for_each("begun", ["", "{}"])
+@for_each("ended", ["", "{}"])
+def test_a_name_behind_arguments_is_theirs_only_where_an_id_says_so(ended: str, begun: str, id: str | None):
+    """Its end tells no arguments: those that came before it may be another call's where they have no label."""
+    label = {"id": id} if id else {}
+    item = {"type": "function_call", "call_id": "c", **label}
+    told = {"type": "response.function_call_arguments.done", "arguments": ONE, "output_index": 0}
+    told |= {"item_id": id} if id else {}
+    rows = [
+        {"type": "response.output_item.added", "output_index": 0, "item": item | {"name": "", "arguments": begun}},
+        told,
+        {"type": "response.output_item.done", "output_index": 0, "item": item | {"name": "ring", "arguments": ended}},
+    ]
+    reply = decode(wires.body_of("openai-responses", [START, *rows, END]), "openai-responses", tools=TOOLS)
+    is_told = id is not None or (ended == "" and begun != "{}")
+    assert delivered(reply) == ([json.loads(ONE)] if is_told else []) and (reply.error is None) == is_told
+
+
 @for_each("output", [False, True])
 def test_calls_without_any_label_told_whole_at_their_ends_run_once(output: bool):
     """Neither an index nor an id: the name and the arguments of an end say which of the calls it ends."""

@@ -83,6 +83,10 @@ class Places:
         """Return the only item with this id."""
         return self._by_id.get(id) if id and id not in self._repeated_ids else None
 
+    def is_sure(self, item: Item) -> bool:
+        """Return whether an event named an item by an id that no other has: what came is its own."""
+        return item.is_named and self.by_id(item.id) is item
+
     def are_own(self, item: Item, id: str, call_id: str, text: str) -> bool:
         """Return whether arguments are certainly the item's: it waits for some, and the ids are its own or name no
         other item.

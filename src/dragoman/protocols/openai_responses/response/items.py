@@ -353,7 +353,7 @@ class Items(msgspec.Struct, eq=False):
             return
         if not call.name and name:
             self._assembly.deviate("late-name", f"output[{item.index}]")
-            call.name, call.is_doubtful = name, call.text.is_closed()
+            call.name, call.is_doubtful = name, call.text.is_closed() and not self.places.is_sure(item)
         if not call.id and isinstance(id, str) and id:
             self._assembly.deviate("late-id", f"output[{item.index}]")
             item.call_id = id

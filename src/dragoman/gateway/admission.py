@@ -88,6 +88,7 @@ class Apart(msgspec.Struct, frozen=True, gc=False):
         accounts: the accounts that it is charged to.
         most, most_tokens: its bound of cost and tokens; None if unknown, or if no such quota applies.
         bounds_usd, bounds_tokens: a quota that applies reserves the bound.
+        tier: the service tier that the request names; None if nothing looked for it.
     """
 
     reserved: int | None = None
@@ -98,6 +99,7 @@ class Apart(msgspec.Struct, frozen=True, gc=False):
     most_tokens: int | None = None
     bounds_usd: bool = False
     bounds_tokens: bool = False
+    tier: str | None = None
 
 
 NOTHING_APART: Final = Apart()
@@ -168,7 +170,8 @@ class RequestLimits:
         reserved, expected, reserved_tokens = cost if has_usd else None, most if has_usd else None, None
         if has_tokens:
             reserved_tokens = tokens
-        apart = Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens)
+        tier = "" if bound.apart is None else bound.apart.tier
+        apart = Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens, tier)
         return apart, (cost, 0, tokens, 0, 1)
 
     def _expected(
@@ -192,7 +195,8 @@ class RequestLimits:
         elif LIKELY_TOKENS in charges.parts:
             reserved_tokens = usual_tokens
         has_usd, has_tokens = charges.has_usd, charges.has_tokens
-        apart = Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens)
+        tier = "" if usual.apart is None else usual.apart.tier
+        apart = Apart(reserved, expected, reserved_tokens, charges.recorded, most, tokens, has_usd, has_tokens, tier)
         return apart, amounts
 
     def _check_priced(

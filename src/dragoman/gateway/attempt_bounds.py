@@ -56,7 +56,6 @@ _KEPT: Final = b'"ttl"'
 _LONG: Final = rare_pattern(rb'"ttl"\s*:\s*"(?!5m")')
 #: The fields that choose a service tier, the speed, and the region of the computers.
 _TIERS: Final = frozenset(("service_tier", "serviceTier", "speed", "inference_geo"))
-_TIER_BYTES: Final = tuple(b'"%b"' % name.encode() for name in sorted(_TIERS))
 _NOTHING: Final = Raw(b"")
 #: Tokens that a model reads at once where the catalogue does not say it: no model is known that reads more.
 _WIDEST: Final = 2_097_152
@@ -80,8 +79,8 @@ _INSIDE: Final = frozenset(("generationConfig", "generation_config", "options"))
 #: Texts to continue: a server answers each one of a list.
 _PROMPT: Final = "prompt"
 _NAMED: Final = _COPIES | _INSIDE | {_PROMPT}
-#: Fields that may ask for an answer in sound.
-_SAYING: Final = _INSIDE | {"audio", "modalities"}
+#: Fields that may ask for what is billed apart.
+_APART: Final = _TIERS | _INSIDE | {"audio", "modalities"}
 #: Names of a request's own fields of which the body needs a further look: these, and what `_SPECIAL` finds of names.
 _TELLING: Final = _NAMED.union(
     ("audio", "audio_url", "image", "images", "image_url", "input_image", "input_audio", "conversation"),
@@ -131,7 +130,8 @@ def bound_of(
         fields: as of `Outgoing`.
         marks_cache: the request may say how long a part of it is kept.
     """
-    members = _members(body) if fields is None else fields
+    read = _members(body) if fields is None else fields
+    members: Mapping[str, Raw] = {} if isinstance(read, _json.Malformed) else read
     is_special = _SPECIAL.search(body) is not None if fields is None else not _are_plain(fields)
     is_hidden = _BACKSLASH in body and _ESCAPE.search(body) is not None and _HIDDEN.search(body) is not None
     media = _media(body) if is_special else 0
@@ -140,22 +140,26 @@ def bound_of(
     if is_elsewhere:
         size += context or _WIDEST
     is_heard = is_hidden or (is_special and _HEARD.search(body) is not None)
-    if is_hidden or isinstance(members, _json.Malformed):
+    if is_hidden or members is not read:
         output = _longest(max_output) * _MOST_COPIES
     else:
         output = _output(body, limits, max_output, members, is_once=fields is not None)
-    size_said = output if type(members) is dict and _says_sound(members) else 0
     is_long = marks_cache and (is_hidden or (body.find(_KEPT) >= 0 and _LONG.search(body) is not None))
-    tier, apart = "" if isinstance(members, _json.Malformed) else asked_tier(body, members), None
-    if tier or is_long or is_heard or size_said:  # nearly no request has one of them
-        apart = apart_of(tier, cache_write_long=size * is_long, input_audio=size * is_heard, output_audio=size_said)
+    apart = None
+    if is_long or is_heard or not _APART.isdisjoint(members):  # nearly no request has one of them
+        apart = apart_of(
+            asked_tier(body, members),
+            cache_write_long=size * is_long,
+            input_audio=size * is_heard,
+            output_audio=output * _says_sound(members),
+        )
     return Usage(size, output if answers else 0, apart=apart)
 
 
 def asked_tier(body: bytes, fields: Mapping[str, Raw] | None) -> str:
     """Return the service tier that a request names, "" for the standard one."""
     if fields is None:
-        found = any(body.find(name) >= 0 for name in _TIER_BYTES) and _members(body)
+        found = _members(body)  # faster than a search for each name
         fields = found if type(found) is dict else {}
     if _TIERS.isdisjoint(fields):
         return ""
@@ -164,8 +168,6 @@ def asked_tier(body: bytes, fields: Mapping[str, Raw] | None) -> str:
 
 def _says_sound(fields: Mapping[str, Raw]) -> bool:
     """Return whether a request asks for an answer in sound."""
-    if _SAYING.isdisjoint(fields):
-        return False
     if bytes(fields.get("audio", b"null")) != b"null" or _SOUND.search(fields.get("modalities", _NOTHING)) is not None:
         return True
     inner = [fields[name] for name in _INSIDE.intersection(fields)]

@@ -126,7 +126,7 @@ class RequestMeter(msgspec.Struct, eq=False):
             apart = limits.apart
         key = record.virtual_key
         self._size = size = len(outgoing.body)
-        self._tier = asked_tier(outgoing.body, outgoing.fields)
+        self._tier = asked_tier(outgoing.body, outgoing.fields) if apart.tier is None else apart.tier
         started = time.time_ns() // 1_000
         id = ledger.ids.next(started)
         intent = Intent(
@@ -204,7 +204,7 @@ class RequestMeter(msgspec.Struct, eq=False):
         An output of 0 beside text that was seen is unknown, and so is an input of 0 beside that: servers that count
         nothing report 0.
         """
-        usage = bounded_usage(self._with_header(told))
+        usage = bounded_usage(self._with_header(told) if TIER_HEADER in self.headers else told)
         if usage.output == 0:
             self._count()
             if self.grown:

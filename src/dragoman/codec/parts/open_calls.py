@@ -239,7 +239,7 @@ class OpenCalls(msgspec.Struct, eq=False):
 
     def settle(self, call: OpenCall, answer: Answer, *, proven: bool) -> None:
         """Close a call: deliver it, or fail it with the reason. One whose name may be a piece of another's waits."""
-        if self._pieces is not None and self._is_piece(call.name):
+        if call.name not in self.offered_names and self._pieces is not None and self._is_piece(call.name):
             return
         if call.repeats is not None and call.repeats.is_open() and not call.repeats.text.is_empty():
             self.settle(call.repeats, answer, proven=proven)
@@ -249,7 +249,7 @@ class OpenCalls(msgspec.Struct, eq=False):
         settled = _settled(call, answer.bounds, proven=proven)
         if call.repeats is not None and self._is_repeated(call, call.repeats, settled, answer):
             return
-        is_bare = (call.text.is_empty() and self._may_lack(call)) or (self.has_strays and self.is_silent(call))
+        is_bare = call.text.is_empty() and (self._may_lack(call) or (self.has_strays and self.is_silent(call)))
         if call.kind == "function" and call.name and is_bare:
             problem = "arguments came that name no call; they may be its own"
             self.fail(call, answer, "lost", f"tool call {call.name}: {problem}")
@@ -288,14 +288,17 @@ class OpenCalls(msgspec.Struct, eq=False):
         self._add_further(call, settled, more, answer)
 
     def _is_piece(self, name: str) -> bool:
-        return bool(name) and name not in self.offered_names and any(name in one for one in self.offered_names)
+        offered = self.offered_names
+        return bool(name and offered) and name not in offered and any(name in one for one in offered)
 
     def fail_pieces(self, answer: Answer) -> None:
         """Fail the calls whose names are pieces of a tool's: no more calls come. They are if one begins it and another
         ends it, or a piece was lost.
         """
-        pieces = (self._pieces or set()) | {call.name for call in self.by_index.values() if self._is_piece(call.name)}
-        self._pieces = None
+        pieces, self._pieces = self._pieces or set(), None
+        if not self.by_index:
+            return
+        pieces |= {call.name for call in self.by_index.values() if self._is_piece(call.name)}
         if pieces and (self.has_strays or self._are_of_one(pieces)):
             for call in [call for call in self.by_index.values() if call.name in pieces]:
                 self.fail(call, answer, "lost", f"tool call {call.name}: its name may be a piece of another one's")

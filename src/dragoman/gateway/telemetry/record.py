@@ -321,7 +321,7 @@ class Observer:
             metrics.observe_at(ended.first, FIRST.over, first - record.started)
         provider = ended.provider
         if record.usage is not None:
-            for kind, amount in _counts(record.usage):
+            for kind, amount in zip(TOKEN_KINDS, msgspec.structs.astuple(record.usage), strict=False):
                 if amount:
                     metrics.add(TOKENS, (provider, kind), amount)
         if record.cost is not None:
@@ -412,11 +412,8 @@ def is_of(line: bytes, owner: str) -> bool:
 
 
 def _reported(usage: Usage) -> dict[str, int]:
-    return {name: amount for name, amount in _counts(usage) if amount is not None}
-
-
-def _counts(usage: Usage) -> Iterable[tuple[str, int | None]]:
-    return zip(TOKEN_KINDS, msgspec.structs.astuple(usage)[:-1], strict=True)
+    amounts = zip(TOKEN_KINDS, msgspec.structs.astuple(usage), strict=False)
+    return {name: amount for name, amount in amounts if amount is not None}
 
 
 def _milliseconds(seconds: float) -> float:

@@ -16,7 +16,16 @@ from dragoman.codec.repeated_keys import has_plain_keys, repeats_key, without_va
 from dragoman.events import Finish
 from dragoman.protocol import Peek
 from dragoman.protocols.openai_chat.response.usage import read_cost, read_usage
-from dragoman.protocols.openai_chat.wire import REASONS, CallPiece, Choice, Chunk, Delta, FunctionPiece, read_tier
+from dragoman.protocols.openai_chat.wire import (
+    NOTHING,
+    REASONS,
+    CallPiece,
+    Choice,
+    Chunk,
+    Delta,
+    FunctionPiece,
+    read_tier,
+)
 from dragoman.types import NO_USAGE
 
 #: An empty list of choices is looked for by its bracket: searching for one byte is many times as fast.
@@ -100,7 +109,13 @@ _Choice: Final = narrowed(
         "token_ids": list[int] | None,
     },
 )
-_Answer: Final = narrowed(Chunk, {"choices": one(_Choice), "usage": ...})
+_Answer: Final = msgspec.defstruct(
+    "_Answer",
+    [("service_tier", str | float | None, None)],
+    bases=(narrowed(Chunk, {"choices": one(_Choice), "usage": ...}),),
+    gc=False,
+    kw_only=True,
+)
 
 
 #: Keys of whole answers: how often they stand in one without calls, and how often more for each call.
@@ -110,7 +125,7 @@ _OF_CALLS: Final = (
 )  # fmt: skip
 
 _decode_text: Final = _json.typed_decoder(str)
-_LABELS: Final = ("id", "object", "created", "model", "service_tier", "system_fingerprint")
+_LABELS: Final = ("id", "object", "created", "model", "system_fingerprint")
 _decode_answer: Final = whole_decoder(_Answer, labels=_LABELS)
 
 
@@ -139,7 +154,8 @@ def check_whole(body: bytes) -> Finish | None:
     fields = answer.usage
     if not isinstance(fields, dict):
         return Finish(REASONS[word], word, NO_USAGE) if fields is None else None
-    return Finish(REASONS[word], word, read_usage(fields, read_tier(body)), read_cost(fields))
+    tier = NOTHING if answer.service_tier in (None, "default") else read_tier(body)  # as most often
+    return Finish(REASONS[word], word, read_usage(fields, tier), read_cost(fields))
 
 
 def _is_plain(arguments: _json.Raw) -> bool:

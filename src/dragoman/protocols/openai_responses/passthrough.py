@@ -124,8 +124,10 @@ def check_whole(body: bytes) -> Finish | None:
         return None
     usage = answer.usage
     read, thought = usage.input_tokens_details.cached_tokens, usage.output_tokens_details.reasoning_tokens
+    tier = answer.service_tier
+    apart = None if tier in (None, "default") else apart_of(tier_of(tier))  # as most often
     return Finish(
         "tool_use" if calls else "stop",
         answer.status,
-        Usage(usage.input_tokens, usage.output_tokens, read, None, thought, apart_of(tier_of(answer.service_tier))),
+        Usage(usage.input_tokens, usage.output_tokens, read, None, thought, apart),
     )

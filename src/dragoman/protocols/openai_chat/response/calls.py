@@ -162,23 +162,23 @@ class CallReader(msgspec.Struct, eq=False):
 
     def read_plain(self, pieces: Sequence[PlainCall], frame: bytes) -> None:
         """Take pieces with all their labels and nothing else, in a frame that has nothing else."""
-        self._slots.twice = _twice(pieces) if len(pieces) > 1 else ()
+        if len(pieces) > 1:
+            self._slots.twice = _twice(pieces)
         for piece in pieces:
-            self._read_plain(piece.index, piece.id, piece.function.name, piece.function.arguments, frame)
+            function = piece.function
+            name, arguments = function.name, function.arguments
+            if self._has_legacy or self._is_refused:
+                told = CallPiece(piece.index, FunctionPiece(arguments, name), piece.id, "function")
+                self.read(told, frame, is_told_once=True)
+                continue
+            if self._frames:
+                self._let_go()
+            call = self._slots.begin(piece.index, piece.id, name, arguments)
+            if self.is_watching or call.text.phase == "held":
+                self._watch(frame)
+            if arguments and call.kind != "function":
+                self._assembly.contradict(call, f"call {call.index}")
         self._slots.twice = ()
-
-    def _read_plain(self, index: int, id: str, name: str, arguments: str, frame: bytes) -> None:
-        """As `read`, for a piece with all its labels and nothing else, in a frame that has nothing else."""
-        if self._has_legacy or self._is_refused:
-            told = CallPiece(index, FunctionPiece(arguments, name), id, "function")
-            return self.read(told, frame, is_told_once=True)
-        if self._frames:
-            self._let_go()
-        call = self._slots.begin(index, id, name, arguments)
-        if self.is_watching or call.text.phase == "held":
-            self._watch(frame)
-        if arguments and call.kind != "function":
-            self._assembly.contradict(call, f"call {call.index}")
 
     def _is_told_once(self, piece: CallPiece, name: str) -> bool:
         """Return whether no key of a piece has other arguments, or the name of another offered tool."""

@@ -26,11 +26,11 @@ def read_usage(usage: dict[str, Json], tier: Raw = NOTHING) -> Usage:
 
     `tier`: the answer's `service_tier`.
     """
-    served = "" if bytes(tier) in _STANDARD else tier_of(_json.decode(tier))
-    if not served and len(usage) == _PLAIN_COUNTS and "total_tokens" in usage:
+    if tier is NOTHING and len(usage) == _PLAIN_COUNTS and "total_tokens" in usage:
         said, made = usage.get("prompt_tokens"), usage.get("completion_tokens")
         if type(said) is int and type(made) is int and 0 <= said < MOST_TOKENS and 0 <= made < MOST_TOKENS:
             return Usage(said, made)
+    served = "" if bytes(tier) in _STANDARD else tier_of(_json.decode(tier))
     details = _object(usage, "prompt_tokens_details", "input_tokens_details")
     input = _count(usage, "prompt_tokens", "input_tokens")
     output = _count(usage, "completion_tokens", "output_tokens")

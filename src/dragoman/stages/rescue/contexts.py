@@ -83,8 +83,8 @@ _ASKER: Final = rare_pattern(
     _WHO % "(?i:user|human|usuario|usuário|utilisateur|benutzer|nutzer|пользователь)|用户|ユーザー|사용자"
     "|(?(1)Instruction|(?!))" + r"|\]~b\](?:user|system)"
 )
-#: The word of Anthropic's prompts, which names no field: what follows answers a turn that is made up.
-_HUMAN: Final = rare_pattern(_WHO % "Human")
+#: The turn of Anthropic's prompts: what follows answers one that is made up. A heading or a bold word is a document's.
+_HUMAN: Final = rare_pattern(r"Human:(?:\s|\Z)")
 #: A turn and its answer on one line, as Vicuna's template has them.
 _ROUND: Final = rare_pattern(r"(?:(?!USER:).)*+USER: .*ASSISTANT:")
 #: A field that names a model or a program: nobody speaks.

@@ -90,7 +90,8 @@ SPEAKERS = (
     "- User: Run it.\n- Assistant: Yes.\n", "### Users\n", "Users: 5\n", "Tokens `<|im_start|>user` and `[INST]`.\n",
     "User stories: 3\nResponse: ", 'It says "<|user|>".\n', "AI: a\nUser: b\n\n",
     "user: root\nmodel: gpt-4\n\n", "User: alice\nAgent: curl/8.0 (x)\n\nI look.\n",
-    "**User:** a\n**Model:** `a/b`\n\nSo: ", "**Human:** reviews it.\n\nI look.\n", "## Human\n\nIt reviews.\n\nI look.\n",
+    "**User:** a\n**Model:** `a/b`\n\nSo: ", "**Human:** reviews it.\n\nI look.\n",
+    "## Human\n\nIt reviews.\n\nI look.\n",
 )  # fmt: skip
 CLOSED: dict[str, Callable[[str], str]] = {
     **{f"<{name}>": around(f"<{name}>", f"</{name}>") for name in ELEMENTS},

@@ -343,6 +343,16 @@ def test_an_answer_whose_usage_nobody_says_costs_what_a_quota_bounds(tmp_path: P
         assert (row["nano"], row["charged_tokens"]) == (row["reserved"], row["reserved_tokens"])
 
 
+def test_an_unknown_cost_that_a_quota_allows_is_not_0(tmp_path: Path) -> None:
+    with recording(tmp_path, quota(scope="all", usd=1, per="month", unpriced="allow")) as (running, folder, _):
+        data = wire(CHAT, reply("text"))
+        cut = [head(200, "text/event-stream"), chunk(data[: data.index(b"Hello") + 20])]
+        for steps, stream in ((told(None), False), (cut, True)):
+            running.answer(steps)
+            ask(running, stream=stream)
+        assert [(row["state"], row["nano"]) for row in settled(folder, 2)] == [("estimated", None)] * 2
+
+
 def test_an_answer_of_unknown_cost_leaves_the_most_that_its_usage_may_cost_and_says_so(tmp_path: Path) -> None:
     """A tier without a price that is known to cost no more than the standard one, then one of which nobody knows it."""
     with recording(tmp_path, quota(scope="all", usd=1, per="month") + PRICES) as (running, folder, _):

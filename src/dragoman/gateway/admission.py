@@ -219,8 +219,8 @@ class RequestLimits:
         if nano is None and apart.reserved:
             nano = self._admission.bound(target, usage)
             nano = apart.reserved if nano is None else nano
-        if may_go_on and apart.bounds_usd:
-            nano = max(nano or 0, apart.reserved or 0)
+        if may_go_on and apart.bounds_usd and apart.reserved:
+            nano = max(nano or 0, apart.reserved)
         if may_go_on and apart.bounds_tokens:
             tokens = max(tokens, apart.reserved_tokens or 0)
         return nano, tokens

@@ -74,6 +74,14 @@ def test_pieces_without_a_label_go_to_none_of_two_calls_that_wait():
     ]
 
 
+@pytest.mark.parametrize("first", ["", "{}", '{"city": '])
+def test_an_index_and_an_id_that_name_a_call_each_name_none(first: str):
+    piece = wires.chat_piece('"A"}' if first.endswith(" ") else '{"city": "A"}', at=1) | {"id": "c0"}
+    calls = wires.chat_call("find", first), wires.chat_call("add", at=1), piece
+    reply = decode(wires.body_of("openai-chat", wires.chat_stream(*calls)), "openai-chat", tools=TOOLS)
+    assert not reply.tool_calls and reply.error is not None
+
+
 def test_a_call_without_arguments_is_not_run_where_some_came_behind_those_of_another():
     calls = wires.chat_call("find", '{"city": "A"}'), wires.chat_call("add", at=1), wires.chat_piece('{"n": 1}')
     body = wires.body_of("openai-chat", wires.chat_stream(*calls))

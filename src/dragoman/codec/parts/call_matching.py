@@ -254,6 +254,10 @@ class CallSlots(msgspec.Struct, eq=False):
             return None
         if name and known.name and name != known.name and not extends(known, name, self._assembly.calls.offered_names):
             return None
+        is_elsewhere = self._index_of.get(known.index, index) != index
+        if at_index is not None and is_elsewhere and not (name or known.text.is_over() or at_index.text.is_over()):
+            self._doubt().share(at_index, known.id)  # the labels name one each
+            self._doubt().share(known, known.id)
         if at_index is not None or known not in self.by_index.values():
             return known
         self._assembly.deviate("duplicate-id", where, "the same id at another index")

@@ -113,8 +113,11 @@ def test_notes_of_a_text_are_bounded():
     cited = b'"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{"type":"x"}}}\n\n'
     start = b'data: {"type":"message_start","message":{"id":"r","content":[]}}\n\n'
     opened = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n'
+    early = b'data: {"id":"r","choices":[{"index":0,"delta":{"annotations":[{"type":"x"}]}}]}\n\n'
+    sound = b'data: {"id":"r","choices":[{"index":0,"delta":{"audio":{"%x":1,"%x":1}}}]}\n\n'
     for protocol, first, more in (
         ("openai-chat", chat, chat),
+        ("openai-chat", early, early),
         ("anthropic-messages", start + opened, b'data: {"type":' + cited),
     ):
         decoder = PROTOCOLS[protocol].decoder(new_id=counter(), bounds=AnswerBounds(parts=8))
@@ -122,6 +125,11 @@ def test_notes_of_a_text_are_bounded():
         assert not any(isinstance(event, Failure) for event in events), protocol
         last = decoder.feed(more * 2)[-1]
         assert isinstance(last, Failure) and last.kind == "answer_too_large" and "at most 8 parts" in last.message
+    decoder = PROTOCOLS["openai-chat"].decoder(new_id=counter(), bounds=AnswerBounds(parts=8))
+    fields = [b"".join([sound % (number, number + 1) for number in range(start, start + 5, 2)]) for start in (1, 7)]
+    assert not any(isinstance(event, Failure) for event in decoder.feed(fields[0]))
+    last = decoder.feed(fields[1])[-1]
+    assert isinstance(last, Failure) and last.kind == "answer_too_large" and "at most 8 parts" in last.message
 
 
 @for_each("is_packed", [False, True])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sized
 
 from dragoman.bounds import AnswerBounds, exceeded
 from dragoman.codec.framing.event_stream import TooLarge
 
 
-def check_entries(entries: Sequence[object], bounds: AnswerBounds) -> None:
+def check_entries(entries: Sized, bounds: AnswerBounds) -> None:
     """Check a list of content, items or calls. An empty entry takes hundreds of bytes in memory, and a frame may hold
     millions.
 

@@ -133,6 +133,7 @@ class Extensions:
                 self._audio.setdefault(key, GatheredText()).add(audio[key])
         if isinstance(audio, dict):
             self._rest_of_audio |= {key: value for key, value in audio.items() if key not in _PIECES_OF_AUDIO}
+            check_entries(self._rest_of_audio, self._assembly.bounds)
 
     def _notes(self, delta: Delta) -> None:
         """Take what belongs to a text: its signature and its annotations. Without a text the message keeps them."""
@@ -146,7 +147,7 @@ class Extensions:
             self._annotations += notes
             check_entries(self._annotations, self._assembly.bounds)
         elif notes:
-            self._kept.message({"annotations": notes})
+            check_entries(self._kept.annotate(notes), self._assembly.bounds)
         if running is not None and isinstance(seal, str):
             running.signature = seal
         elif delta.extra_content and google_fields(delta.extra_content).keys() != {"thought"}:

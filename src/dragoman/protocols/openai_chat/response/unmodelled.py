@@ -77,6 +77,12 @@ class Kept:
         """Take fields of a message or a delta."""
         _join(self._message, fields)
 
+    def annotate(self, notes: list[Json]) -> list[Json]:
+        """Take annotations of a message without a text. Return those so far."""
+        self.message({"annotations": notes})
+        told: list[Json] = self._message["annotations"]
+        return told
+
     def usage(self, rest: dict[str, Json]) -> None:
         """Take the fields that `Usage` does not have; the last report counts."""
         self._usage = rest

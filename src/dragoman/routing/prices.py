@@ -46,6 +46,9 @@ class Prices:
         """Return the US dollars of a usage, or None if no price is known or the tokens were not reported."""
         if usage.input is None or usage.output is None:
             return None
+        own = self._config.prices.get(target) if usage.apart is None else None
+        if own is not None and (dollars := _at(own, usage)) is not None:  # as most often
+            return Cost(dollars, "user")
         tier = "" if usage.apart is None else usage.apart.tier
         price = self.price(target, usage.input, tier)
         usd = None if price is None else _at(price, usage)

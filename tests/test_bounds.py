@@ -132,6 +132,17 @@ def test_notes_of_a_text_are_bounded():
     assert isinstance(last, Failure) and last.kind == "answer_too_large" and "at most 8 parts" in last.message
 
 
+def test_items_without_content_are_bounded():
+    """300,000 of them took 380 MiB, in an answer of 34 MB: none was a part."""
+    decoder = PROTOCOLS["openai-responses"].decoder(new_id=counter(), bounds=AnswerBounds(parts=8))
+    start = b'data: {"type":"response.created","response":{"id":"r","output":[]}}\n\n'
+    item = b'data: {"type":"response.output_item.done","output_index":%d,"item":{"type":"message","id":"m%d"}}\n\n'
+    items = [item % (number, number) for number in range(9)]
+    assert not any(isinstance(event, Failure) for event in decoder.feed(start + b"".join(items[:8])))
+    last = decoder.feed(items[8])[-1]
+    assert isinstance(last, Failure) and last.kind == "answer_too_large" and "at most 8 parts" in last.message
+
+
 @for_each("is_packed", [False, True])
 @for_each("protocol", PROTOCOLS)
 def test_bytes_of_an_answer_are_bounded(protocol: str, is_packed: bool) -> None:

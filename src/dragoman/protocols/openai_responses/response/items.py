@@ -47,9 +47,7 @@ _UNUSABLE: Final = ("incomplete", "failed", "cancelled", "canceled")
 
 
 class Items(msgspec.Struct, eq=False):
-    """The items of one response, in the order in which they opened. `live` has the open ones by `output_index`, for the
-    short cut of plain deltas; it is empty while indices are not reliable.
-    """
+    """The items of one response, as they opened. `live`: open ones by `output_index`, while indices are reliable."""
 
     _assembly: Assembly
     all: list[Item] = []
@@ -150,6 +148,7 @@ class Items(msgspec.Struct, eq=False):
 
     def _add(self, item: Item) -> Item:
         self.all.append(item)
+        check_entries(self.all, self._assembly.bounds)
         self.places.add(item)
         if item.index >= 0 and not self.places.is_shared:
             self.live[item.index] = item

@@ -6,6 +6,7 @@ import gzip
 import json
 import re
 import threading
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -141,6 +142,44 @@ def test_items_without_content_are_bounded():
     assert not any(isinstance(event, Failure) for event in decoder.feed(start + b"".join(items[:8])))
     last = decoder.feed(items[8])[-1]
     assert isinstance(last, Failure) and last.kind == "answer_too_large" and "at most 8 parts" in last.message
+
+
+def test_fields_beside_the_usual_ones_are_bounded():
+    """In objects as in objects of these; lists stay JSON, because log probabilities come with each token."""
+    chat = b'data: {"id":"r","choices":[{"index":0,"delta":{%b},%b"finish_reason":null}]%b}\n\n'
+    more = b"".join(b'"k%d":[{}],' % number for number in range(9))[:-1]
+    deep = b'"x":{"y":[{"index":0,%b}]}' % more
+    thought = b'"extra_content":{"google":{%b}}' % more
+    late = b'data: {"id":"r","choices":[],"usage":{"prompt_tokens":1},%b}\n\n'
+    for frame in (
+        *(chat % (more, b"", b""), chat % (b"", more + b",", b""), chat % (deep, b"", b"")),
+        *(chat % (thought, b"", b""), late % more),
+    ):
+        for most in (8, 32):
+            decoder = PROTOCOLS["openai-chat"].decoder(new_id=counter(), bounds=AnswerBounds(members=most))
+            events = decoder.feed(chat % (b'"content":"a"', b"", b"") + frame * 3)
+            failed = [event for event in events if isinstance(event, Failure)]
+            assert len(failed) == (most == 8), frame
+            assert all(names_what_was_seen(event.message, "members") for event in failed)
+
+
+def test_a_list_beside_the_usual_fields_takes_what_came():
+    """Log probabilities took four times as much, and lists of small items 30 times."""
+    items = b",".join([b'{"":1}'] * 2_000)
+    frame = b'data: {"id":"r","choices":[{"index":0,"delta":{"xs":[%b]},"logprobs":{"content":[%b]}}]}\n\n' % (
+        items,
+        items,
+    )
+    decoder = PROTOCOLS["openai-chat"].decoder(new_id=counter())
+    decoder.feed(frame)
+    tracemalloc.start()
+    try:
+        for _ in range(20):
+            decoder.feed(frame)
+        kept = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert kept < 2 * 20 * len(frame)
 
 
 @for_each("is_packed", [False, True])

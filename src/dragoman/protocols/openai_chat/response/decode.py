@@ -66,7 +66,7 @@ class Decoder:
         self._slots = CallSlots(self._assembly)
         self._calls = CallReader(self._assembly, self._slots)
         self._rare: Extensions | None = None  # until there are any
-        self._kept = Kept()
+        self._kept = Kept(bounds)
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds, decoder=ref(self), look=lenient.few_choices)
         self._growth = Growth(self._assembly, self._slots, self._reader)
         self._choice: int | None = _NO_CHOICE  # the index of the choice that is read

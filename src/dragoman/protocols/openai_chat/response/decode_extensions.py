@@ -73,7 +73,8 @@ class Extensions:
             return ""
         self._details.add(details)
         self._detailed += len(details)
-        self._places.update(map(_place_of, told))
+        if len(self._places) <= self._assembly.bounds.members:  # beyond, a repetition is told as more
+            self._places.update(map(_place_of, told))
         rare = "" if words else "".join(texts_in(delta.thinking)) or delta.reasoning_text
         if rare:
             self._assembly.deviate("sibling-key", "choices[0].delta", "thinking")

@@ -6,10 +6,13 @@ The fields stand in native records under their path in a whole response: `{"choi
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from typing import Final, NamedTuple
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.bounds import USUAL_BOUNDS, AnswerBounds, exceeded
+from dragoman.codec.framing.event_stream import TooLarge
 from dragoman.codec.hosted.citations import Citation, CitationForm
 from dragoman.codec.json_fields import Fields
 from dragoman.codec.parts.assembly import Assembly
@@ -55,14 +58,18 @@ _DEEPEST: Final = 32  # objects in each other whose fields are joined
 class Kept:
     """Gathers the fields of one answer. Of fields in pieces lists grow, objects are joined, others replaced.
 
+    Lists stay JSON, so that they take no more than came; the members of all objects have one bound.
+
     Attributes:
         filters: the result of Azure's filter for the latest text.
     """
 
-    __slots__ = ("_choice", "_head", "_message", "_response", "_usage", "filters")
+    __slots__ = ("_choice", "_head", "_members", "_message", "_most", "_response", "_usage", "filters")
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: AnswerBounds = USUAL_BOUNDS) -> None:
         self.filters = NOTHING
+        self._most = bounds.members
+        self._members = 0  # of all objects
         self._head: Fields = {}
         self._choice: dict[str, Json] = {}
         self._message: dict[str, Json] = {}
@@ -71,16 +78,18 @@ class Kept:
 
     def choice(self, fields: dict[str, Json]) -> None:
         """Take fields of a choice."""
-        _join(self._choice, fields)
+        self._join(self._choice, fields)
+        self._check(self._members)
 
     def message(self, fields: dict[str, Json]) -> None:
         """Take fields of a message or a delta."""
-        _join(self._message, fields)
+        self._join(self._message, fields)
+        self._check(self._members)
 
-    def annotate(self, notes: list[Json]) -> list[Json]:
+    def annotate(self, notes: list[Json]) -> Sized:
         """Take annotations of a message without a text. Return those so far."""
         self.message({"annotations": notes})
-        told: list[Json] = self._message["annotations"]
+        told: Sized = self._message["annotations"]
         return told
 
     def usage(self, rest: dict[str, Json]) -> None:
@@ -110,6 +119,7 @@ class Kept:
         fields = decode_fields(data)
         if not isinstance(fields, Malformed) and (late := rest_of_response(fields)):
             self.tell_late(late)
+            self._check(len(self._response))
 
     def tell_late(self, late: Fields) -> None:
         """Take fields of the response's end; those that its start did not have, or otherwise, are kept."""
@@ -120,41 +130,96 @@ class Kept:
         if not (self.filters or self._response or self._choice or self._message or self._usage):
             return None
         filters = _json.decode(self.filters) if self.filters else None
-        if isinstance(filters, dict):
-            self.choice({"content_filter_results": filters})
         fields = dict(self._response)
-        choice = {**self._choice, **({"message": self._message} if self._message else {})}
+        choice: dict[str, Json] = _written(self._choice)
+        if isinstance(filters, dict) and filters:
+            choice["content_filter_results"] = filters
+        if self._message:
+            choice["message"] = _written(self._message)
         if choice:
             fields["choices"] = _json.raw([choice])
         if self._usage:
             fields["usage"] = _json.raw(self._usage)
         return Native(NAME, fields) if fields else None
 
+    def _join(self, whole: dict[str, Json], piece: dict[str, Json], depth: int = 0, *, is_new: bool = False) -> None:
+        """Add a piece's fields; one that says nothing changes nothing. `is_new`: the whole object is the piece's."""
+        for key, value in piece.items():
+            if not is_new and (value is None or value == "" or value == [] or value == {}):
+                continue
+            earlier = whole.get(key)
+            self._members += key not in whole
+            if isinstance(value, dict) and depth < _DEEPEST:
+                if is_first := not isinstance(earlier, dict):
+                    whole[key] = earlier = {}
+                self._join(earlier, value, depth + 1, is_new=is_first)
+            elif isinstance(value, list) and value:
+                if is_first := not isinstance(earlier, _List):
+                    whole[key] = earlier = _List()
+                self._members += earlier.extend(value, is_new=is_first)
+            else:
+                whole[key] = _json.raw(value) if isinstance(value, dict) else value
 
-def _join(whole: dict[str, Json], piece: dict[str, Json], depth: int = 0) -> None:
-    """Add a piece's fields; one that says nothing changes nothing."""
-    for key, value in piece.items():
-        earlier = whole.get(key)
-        if value is None or value == "" or value == [] or value == {}:
-            continue
-        if isinstance(value, dict) and isinstance(earlier, dict) and depth < _DEEPEST:
-            _join(earlier, value, depth + 1)
-        elif isinstance(value, list) and isinstance(earlier, list):
-            _extend(earlier, value)
-        else:
-            whole[key] = value
+    def _check(self, count: int) -> None:
+        if count > self._most:
+            wanted = f"an answer with at most {self._most} fields beside the usual ones"
+            raise TooLarge(exceeded(wanted, "members", str(count)))
 
 
-def _extend(whole: list[Json], piece: list[Json]) -> None:
-    """Add a piece's items; one with an earlier item's index replaces it."""
-    last = whole[-1] if whole else None
-    for item in piece:
-        index = item.get("index") if isinstance(item, dict) else None
-        if index is not None and isinstance(last, dict) and last.get("index") == index:
-            whole[-1] = last = {**last, **item}
-        else:
-            whole.append(item)
-            last = item
+class _List:
+    """A list that grows, as JSON. Of the last item the fields are apart if it has an index: more of it may come."""
+
+    __slots__ = ("_count", "_json", "_last")
+
+    def __init__(self) -> None:
+        self._json = bytearray()
+        self._last: Fields = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def extend(self, items: list[Json], *, is_new: bool) -> int:
+        """Add a piece's items; one with an earlier item's index replaces it. Return how many more fields are apart.
+
+        Args:
+            is_new: it is the first piece, whose items stay as they are.
+        """
+        before = len(self._last)
+        for item in items:
+            is_indexed = isinstance(item, dict) and item.get("index") is not None
+            fields = {key: _json.raw(value) for key, value in item.items()} if is_indexed else {}
+            if fields and not is_new and self._last and self._last["index"] == fields["index"]:
+                self._last |= fields
+                continue
+            self._settle()
+            self._count += 1
+            self._last = fields
+            if not fields:
+                self._add(item)
+        return len(self._last) - before
+
+    def written(self) -> Raw:
+        """Return all of it."""
+        self._settle()
+        return Raw(b"[" + self._json + b"]")
+
+    def _settle(self) -> None:
+        if self._last:
+            self._add(self._last)
+            self._last = {}
+
+    def _add(self, item: Json) -> None:
+        if self._json:
+            self._json += b","
+        self._json += _json.encode(item)
+
+
+def _written(value: Json) -> Json:
+    """Return gathered fields with their lists as JSON."""
+    if isinstance(value, dict):
+        return {key: _written(one) for key, one in value.items()}
+    return value.written() if isinstance(value, _List) else value
 
 
 class Unknown(NamedTuple):

@@ -161,25 +161,31 @@ def test_fields_beside_the_usual_ones_are_bounded():
             failed = [event for event in events if isinstance(event, Failure)]
             assert len(failed) == (most == 8), frame
             assert all(names_what_was_seen(event.message, "members") for event in failed)
+    line = b'{"model":"m","message":{"role":"assistant","content":"a"%b}%b,"done":false}\n'
+    for frame in (line % (b"," + more, b""), line % (b"", b"," + more)):
+        for most in (8, 32):
+            decoder = PROTOCOLS["ollama-chat"].decoder(new_id=counter(), bounds=AnswerBounds(members=most))
+            failed = [event for event in decoder.feed(frame * 3) if isinstance(event, Failure)]
+            assert len(failed) == (most == 8), frame
+            assert all(names_what_was_seen(event.message, "members") for event in failed)
 
 
 def test_a_list_beside_the_usual_fields_takes_what_came():
     """Log probabilities took four times as much, and lists of small items 30 times."""
     items = b",".join([b'{"":1}'] * 2_000)
-    frame = b'data: {"id":"r","choices":[{"index":0,"delta":{"xs":[%b]},"logprobs":{"content":[%b]}}]}\n\n' % (
-        items,
-        items,
-    )
-    decoder = PROTOCOLS["openai-chat"].decoder(new_id=counter())
-    decoder.feed(frame)
-    tracemalloc.start()
-    try:
-        for _ in range(20):
-            decoder.feed(frame)
-        kept = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    assert kept < 2 * 20 * len(frame)
+    chat = b'data: {"id":"r","choices":[{"index":0,"delta":{"xs":[%b]},"logprobs":{"content":[%b]}}]}\n\n'
+    line = b'{"model":"m","message":{"role":"assistant","content":"a","xs":[%b]},"logprobs":[%b],"done":false}\n'
+    for protocol, frame in (("openai-chat", chat % (items, items)), ("ollama-chat", line % (items, items))):
+        decoder = PROTOCOLS[protocol].decoder(new_id=counter())
+        decoder.feed(frame)
+        tracemalloc.start()
+        try:
+            for _ in range(20):
+                decoder.feed(frame)
+            kept = tracemalloc.get_traced_memory()[0]
+        finally:
+            tracemalloc.stop()
+        assert kept < 2 * 20 * len(frame), protocol
 
 
 @for_each("is_packed", [False, True])

@@ -26,7 +26,7 @@ class AnswerBounds(msgspec.Struct, frozen=True, gc=False):
         frame_values: JSON values of a frame that is larger than 256 KiB, an empty list or object for two; log
             probabilities of a whole answer have 200 per token.
         members: members of one object of such a frame: no step of ours comes between two that are read at once, so
-            nobody else's either; fields of a chat answer beside the usual ones, outside lists.
+            nobody else's either; fields of an answer beside the usual ones, outside lists.
         embeddings: an answer with the vectors of few texts.
         embedding: of each text, where there are many: 4,096 numbers, each on a line of its own.
     """

@@ -77,7 +77,7 @@ class Decoder:
             new_id, offered_names, takes_nothing=takes_nothing, bounds=bounds, names_tool_use=False, needs_ids="note"
         )
         self._reader = BodyReader(self._assembly.deviate, bounds=bounds)
-        self._kept = Kept()
+        self._kept = Kept(bounds)
         self._begun = False
         self._is_plain = self._is_call = False  # the next line may say text, or a call, and nothing else
         self._calls = CallReader(self._assembly)

@@ -9,8 +9,10 @@ from typing import Final
 
 from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
+from dragoman.bounds import AnswerBounds
 from dragoman.codec.containers import says_nothing
-from dragoman.codec.json_fields import Fields, read_fields, read_items
+from dragoman.codec.framing.large_frames import TooLarge, wide_object
+from dragoman.codec.json_fields import Fields, read_fields
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import note_words, tell_unread
 from dragoman.protocols.ollama.wire import (
@@ -29,13 +31,14 @@ _SAYS_NOTHING: Final = frozenset({b"", b"null", b"[]", b"{}", b'""'})
 
 
 class Kept:
-    """Gathers these fields from the lines of one answer: lists grow, otherwise the last value counts."""
+    """Gathers these fields from the lines of one answer: lists grow, as JSON, otherwise the last value counts."""
 
-    __slots__ = ("_fields", "_message")
+    __slots__ = ("_fields", "_message", "_most")
 
-    def __init__(self) -> None:
-        self._fields: dict[str, Json] = {}
-        self._message: dict[str, Json] = {}
+    def __init__(self, bounds: AnswerBounds) -> None:
+        self._most = bounds.members
+        self._fields: dict[str, Raw | bytearray] = {}
+        self._message: dict[str, Raw | bytearray] = {}
 
     def line(self, data: bytes) -> None:
         """Take a line's other fields."""
@@ -44,6 +47,8 @@ class Kept:
             return
         _add(self._fields, fields, MODELLED)
         _add(self._message, read_fields(fields.get("message")) or {}, MODELLED_IN_MESSAGE)
+        if max(len(self._fields), len(self._message)) > self._most:
+            raise TooLarge(wide_object(self._most))
 
     def known_line(self, line: Line) -> None:
         """Take the other fields of a line without unknown ones."""
@@ -51,12 +56,14 @@ class Kept:
 
     def native(self) -> Native | None:
         """Return all of them, or None."""
-        if not self._fields and not self._message:
-            return None
-        fields = {**self._fields, "message": self._message} if self._message else self._fields
-        return Native(
-            NAME, {key: value if isinstance(value, Raw) else _json.raw(value) for key, value in fields.items()}
-        )
+        fields = _written(self._fields)
+        if self._message:
+            fields["message"] = _json.raw(_written(self._message))
+        return Native(NAME, fields) if fields else None
+
+
+def _written(fields: dict[str, Raw | bytearray]) -> Fields:
+    return {key: value if isinstance(value, Raw) else Raw(b"[" + value + b"]") for key, value in fields.items()}
 
 
 def tell_unread_of(frame: bytes, value: dict[str, Json] | None, assembly: Assembly) -> None:
@@ -80,18 +87,19 @@ def _is_read(key: str, value: Json) -> bool:
     return key in MODELLED_IN_MESSAGE and not is_parts
 
 
-def _add(whole: dict[str, Json], fields: Fields, modelled: frozenset[str]) -> None:
+def _add(whole: dict[str, Raw | bytearray], fields: Fields, modelled: frozenset[str]) -> None:
     for key, value in fields.items():
         if key in modelled or value is NOTHING or (data := bytes(value)) in _SAYS_NOTHING:
             continue
         if data.isdigit():  # as most are
             whole[key] = Raw(data)
-        elif (items := read_items(value) if data[:1] == b"[" else None) is None:
+        elif data[:1] != b"[":
             whole[key] = _json.compact(data)
         else:
-            if not isinstance(grown := whole.get(key), list):  # it takes the place of anything else
-                grown = whole[key] = []
-            grown.extend(map(_json.compact, items))
+            if not isinstance(grown := whole.get(key), bytearray):  # it takes the place of anything else
+                grown = whole[key] = bytearray()
+            items = bytes(_json.compact(data))[1:-1]
+            grown += b"," + items if grown and items else items
 
 
 def kept_fields(native: Native | None) -> tuple[Fields, Fields]:

@@ -162,9 +162,12 @@ def test_fields_beside_the_usual_ones_are_bounded():
             assert len(failed) == (most == 8), frame
             assert all(names_what_was_seen(event.message, "members") for event in failed)
     line = b'{"model":"m","message":{"role":"assistant","content":"a"%b}%b,"done":false}\n'
-    for frame in (line % (b"," + more, b""), line % (b"", b"," + more)):
+    gemini = b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]},%b}]}\n\n' % more
+    told = (line % (b"," + more, b""), line % (b"", b"," + more), gemini)
+    for frame in told:
         for most in (8, 32):
-            decoder = PROTOCOLS["ollama-chat"].decoder(new_id=counter(), bounds=AnswerBounds(members=most))
+            protocol = "gemini-generate" if frame is gemini else "ollama-chat"
+            decoder = PROTOCOLS[protocol].decoder(new_id=counter(), bounds=AnswerBounds(members=most))
             failed = [event for event in decoder.feed(frame * 3) if isinstance(event, Failure)]
             assert len(failed) == (most == 8), frame
             assert all(names_what_was_seen(event.message, "members") for event in failed)

@@ -21,8 +21,8 @@ class LimitsConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         body_mib: a request's body, compressed and decompressed.
         depth: lists and objects around a value.
         values: JSON values of a request.
-        members: members of one object, of a request or an answer's event larger than 256 KiB; a chat or Ollama answer's
-            fields beside the usual ones.
+        members: members of one object, of a request or an answer's event larger than 256 KiB; fields of
+            a chat, Ollama or Gemini answer beside the usual ones.
         messages: messages, contents, or items of an input.
         tools: tools of a request.
         media_mib: one image or file.

@@ -15,6 +15,7 @@ from dragoman import _json
 from dragoman._json import Json, Malformed, Raw
 from dragoman.bounds import AnswerBounds
 from dragoman.codec.framing.entries import check_entries
+from dragoman.codec.framing.large_frames import TooLarge, wide_object
 from dragoman.codec.json_fields import Fields, read_text, without_nulls
 from dragoman.codec.parts.assembly import Assembly
 from dragoman.codec.parts.unread_arguments import fields_at, note_astray, tell_unread
@@ -233,7 +234,11 @@ class Kept:
         self.last = b""
 
     def add_rest(self, found: Split, place: int, assembly: Assembly) -> None:
-        """Take a chunk's fields beside the content of its candidate, and name those not kept, or that may be a call."""
+        """Take a chunk's fields beside the content of its candidate, and name those not kept, or that may be a call.
+
+        Raises:
+            TooLarge: the candidates have more fields than an object may have.
+        """
         fields, inner = found.candidates[place], found.contents[place]
         tell_unread(assembly, fields, f"candidates[{place}]")
         for key in inner:
@@ -243,6 +248,8 @@ class Kept:
             pieces = self._candidate.setdefault(key, [])
             if not pieces or pieces[-1] != value:
                 pieces.append(value)
+        if len(self._candidate) > assembly.bounds.members:
+            raise TooLarge(wide_object(assembly.bounds.members))
 
     def native(self, assembly: Assembly) -> Native | None:
         """Return all of it, at the end of the response. Name what may be the answer, or calls."""

@@ -148,7 +148,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         value = msgspec.structs.asdict(value)
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items() if inner is not None and inner != ()}
+        return {key: _plain(inner) for key, inner in value.items() if inner not in (None, (), {})}
     if isinstance(value, tuple | list):
         return [_plain(inner) for inner in value]
     if isinstance(value, Secret):

@@ -28,8 +28,6 @@ from dragoman.errors import WireError
 _MOST_GROWTH: Final = 100
 _FREE: Final = 1024 * 1024
 _STEP: Final = 1024 * 1024
-#: The values of arguments in the texts of a body take 27 times its size at most: up to here no more than 34 MiB.
-_SMALL: Final = 5 * 1024 * 1024 // 4
 _ZLIB_OF_ANY_KIND: Final = 47  # the window, and "tell gzip from zlib by the head"
 _PIECE: Final = 64 * 1024
 _BRACKETS: Final = (b"{", b"[")
@@ -286,7 +284,7 @@ def _check_values(body: bytes, most: int, opening: int = -1) -> None:
     if 2 * len(body) < 3 * most:
         return  # as most often: `{},` takes three bytes
     count = values_beyond(body, most, opening)
-    if not count and len(body) > _SMALL and b'"arguments"' in body:
+    if not count and b'"arguments"' in body:
         count = values_beyond(_arguments_in(body), most)
     if count:
         raise WireError(exceeded(f"JSON of at most {most} values", "values", f"{count} or more"), status=413)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from dragoman import _json
 from dragoman._json import Json
 from dragoman.codec.cost import apart_of, count_of, tier_of
 from dragoman.money import MOST_TOKENS
 from dragoman.protocols.gemini.wire import UsageMetadata, camel
 from dragoman.types import BilledApart, Usage
+
+_WORDS: Final = (b"AUDIO", b"IMAGE", b"Tier", b"_tier", b"raffic")
+_NEAR: Final = 4096
 
 
 def merged(told: UsageMetadata, later: UsageMetadata) -> UsageMetadata:
@@ -39,17 +44,19 @@ def read_usage(told: UsageMetadata, apart: BilledApart | None) -> Usage:
 def read_apart(frame: bytes) -> BilledApart | None:
     """Return what a frame's counts say of prices: which are tokens of sound or pictures, and the service tier.
 
-    Nearly none says it, so the frame is searched for the words before it is read once more.
+    Nearly none says it, so the counts, which stand near the end, are searched for the words before the frame is read
+    once more.
     """
-    find = frame.find
-    if find(b"AUDIO") < 0 and find(b"IMAGE") < 0 and find(b"Tier") < 0 and find(b"_tier") < 0 and find(b"raffic") < 0:
+    at = max(frame.rfind(b'"usageMetadata"'), frame.rfind(b'"usage_metadata"', -_NEAR))
+    end = frame[max(at, 0) :]
+    if not any(word in end for word in _WORDS):
         return None
     fields = _json.decode_lenient(frame)
     fields = fields[0] if isinstance(fields, list) and fields else fields
-    told = fields.get("usageMetadata", fields.get("usage_metadata")) if isinstance(fields, dict) else None
-    if not isinstance(told, dict):
+    counts = fields.get("usageMetadata", fields.get("usage_metadata")) if isinstance(fields, dict) else None
+    if not isinstance(counts, dict):
         return None
-    told = camel(told)
+    told = camel(counts)
     return apart_of(
         tier_of(told.get("serviceTier") or told.get("trafficType")),
         input_audio=_of_kind("AUDIO", told, "promptTokensDetails", "toolUsePromptTokensDetails"),
